@@ -70,6 +70,7 @@ _kymo_words()
 	-b | --branch | -p | --probe | -r | --return | --count | --sum | --min | --max | --avg | --hist | --lhist | --top | --until) _kymo_places "$word"; return ;;
 	--name) ps -eo comm= 2>/dev/null | sort -u; return ;;
 	--backend) printf '%s\n' inproc kernel ptrace auto hub; return ;;
+	--branch-source) printf '%s\n' auto pt bts lbr clones steps; return ;;
 	-s | --syscall | -e | --set) _kymo_sets "$word"; return ;;
 	-o | --output | -P | --path) compgen -f -- "$word"; return ;;
 	esac

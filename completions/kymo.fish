@@ -69,6 +69,7 @@ complete -c kymo -n '__kymo_is record top syscalls' -l config -r -F -d 'options 
 complete -c kymo -n '__kymo_is record top syscalls gdb' -l pid -x -a '(__fish_complete_pids)' -d 'this process'
 complete -c kymo -n '__kymo_is record top syscalls' -l name -x -a '(ps -eo comm= 2>/dev/null | sort -u)' -d 'all processes of this name'
 complete -c kymo -n '__kymo_is record syscalls' -l backend -x -a 'inproc kernel ptrace auto hub' -d 'how to record'
+complete -c kymo -n '__kymo_is record' -l branch-source -x -a 'auto pt bts lbr clones steps' -d 'what records branches'
 complete -c kymo -n '__kymo_is record report syscalls' -s o -l output -r -F -d 'where to write to'
 for option in count sum min max avg hist lhist top until
     complete -c kymo -n '__kymo_is record top' -l $option -x -a '(__kymo_places)' -d 'in place of records'

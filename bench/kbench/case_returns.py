@@ -12,6 +12,8 @@ THREADS = (1, 2)
 BASE = ("none, C function", "c")
 GOAL_NS = 55
 GOAL_UFTRACE = 2
+GOAL_DURATION_NS = 10
+BY_DURATION = "kymo, calls of over 1 s"
 
 
 class Uprobes(uprobes.Uprobes):
@@ -45,6 +47,13 @@ def _kymo(bench, name, program, shapes, *words):
     return Kymo(name, program, shapes, bench.kymo, probes, [FUNCTION], base=BASE, events_a_call=2, words=list(words))
 
 
+def _by_duration(bench, program):
+    place = f"{kymo.quote(program)}:{FUNCTION}"
+    probe = f"{place} /duration > 1s/ entry((int)arg0) entry((long)arg1) value=$retval:s64"
+    return Kymo(BY_DURATION, program, {"c": 20_000}, bench.kymo, [("-r", probe)], [FUNCTION], base=BASE,
+                events_a_call=0)
+
+
 def run(bench):
     tracers = []
     plain = add_uftrace(bench, "returns", tracers)
@@ -53,7 +62,8 @@ def run(bench):
     else:
         tracers.insert(1, _kymo(bench, "kymo", plain, SHAPES))
         tracers.insert(2, _kymo(bench, "kymo --no-rseq", plain, SHAPES, "--no-rseq"))
-        tracers.insert(3, _kymo(bench, "kymo --backend kernel", plain, KERNEL_SHAPES, "--backend", "kernel"))
+        tracers.insert(3, _by_duration(bench, plain))
+        tracers.insert(4, _kymo(bench, "kymo --backend kernel", plain, KERNEL_SHAPES, "--backend", "kernel"))
     uprobes.add(bench, "returns", tracers, Uprobes(plain), Bpftrace(plain))
     return _rows(Measured(bench, "returns", tracers, THREADS))
 
@@ -77,6 +87,9 @@ def _rows(measured):
                     goals.append(
                         Goal(f"<= 1/{GOAL_UFTRACE} of uftrace's best", GOAL_UFTRACE * figure.median, fastest,
                              void=void))
+            if name == BY_DURATION and own:
+                limit = own.median + GOAL_DURATION_NS
+                goals.append(Goal(f"<= kymo + {GOAL_DURATION_NS} ns", figure.median, limit))
             what = f"entry + return, {'no' if name.startswith(('uftrace', 'bpftrace')) else '2'} args, {n_threads} thr"
             rows.append(Row(what, name, figure, ratio(figure, own), goals, measured.note(name)))
     return sorted(rows, key=lambda row: (row.what[-5:], row.what.split(",")[1] != " 2 args"))

@@ -34,7 +34,7 @@ class Kymo:
                 Text(target.pid, Elf(program), [FUNCTION]) as text, \
                 kymo.Recorder(bench.kymo, output, [spec], f"{RING_MIB}M", target.pid, *self._options) as recorder:
             recorder.wait_in_place(text)
-            calls, elapsed = _sustained(target, seconds)
+            calls, elapsed = sustained(target, seconds)
             stop_s = recorder.stop(timeout=120)
             target.leave()
             totals = kymo.packet_totals(output)
@@ -58,7 +58,7 @@ class Lttng:
         with self._daemon() as daemon, daemon.session(f"{directory}/lttng", SUBBUF) as session, \
                 Target([*daemon.prefix, self._program, "sustain", seconds, PRODUCERS, "tp", 2, pace],
                        daemon.env) as target:
-            calls, elapsed = _sustained(target, seconds)
+            calls, elapsed = sustained(target, seconds)
             consumer = daemon.consumer_pid()
             totals = session.stop()
             rss = procs.vm_hwm_bytes(consumer) if consumer else 0
@@ -70,7 +70,7 @@ class Lttng:
         }
 
 
-def _sustained(target, seconds):
+def sustained(target, seconds):
     for words in target.go(timeout=seconds + 60):
         if words[0] == "sustained":
             return int(words[1]), float(words[2])

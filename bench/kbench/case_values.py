@@ -19,8 +19,8 @@ CHAIN = "the stack, 16 frames by frame pointers"
 ASKED = [
     ("two registers", "-p", "{} a=%di:s32 b=%si:s64", 1, FAST, "@ = count()"),
     ("a word of the stack", "-p", "{} a=%di:s32 b=+8($stack):s64", 1, FAST, "@ = sum(*(int64 *)(reg(\"sp\") + 8))"),
-    ("a word elsewhere", "-p", "{} a=%di:s32 b=@+16:x64", 1, SLOW, None),
-    ("a text elsewhere", "-p", "{} a=%di:s32 b=@+1:string", 1, SLOW, None),
+    ("a word elsewhere, by a call", "--no-fast-reads -p", "{} a=%di:s32 b=@+16:x64", 1, SLOW, None),
+    ("a text elsewhere, by a call", "--no-fast-reads -p", "{} a=%di:s32 b=@+1:string", 1, SLOW, None),
     ("a word elsewhere, fast reads", "--fast-reads -p", "{} a=%di:s32 b=@+16:x64", 1, FAST, None),
     ("a text elsewhere, fast reads", "--fast-reads -p", "{} a=%di:s32 b=@+1:string", 1, FAST, None),
     ("the function's name", "-p", "{} a=%di:s32 func", 1, FAST, "@[func] = count()"),

@@ -120,7 +120,7 @@ static bool add_fields(const struct lib_marker *marker, struct kymo_ctf_event *e
 		if (!event->fields[i].name)
 			return false;
 	}
-	event->size = kymo_ctf_event_size(event);
+	kymo_ctf_event_measure(event);
 	return true;
 }
 

@@ -24,9 +24,9 @@ void kymo_open_calls_deinit(struct kymo_open_calls *calls)
 		if (calls->threads[i].is_used)
 			kymo_stack_deinit(&calls->threads[i].stack);
 	free(calls->threads);
-	for (size_t i = 0; i < calls->waiting.n; i++)
-		free_record(&calls->waiting.items[i]);
-	kymo_vec_deinit(&calls->waiting);
+	for (size_t i = 0; i < calls->waiting.items.n; i++)
+		free_record(&calls->waiting.items.items[i]);
+	kymo_waiting_deinit(&calls->waiting);
 	kymo_entry_records_deinit(&calls->entries);
 	*calls = (struct kymo_open_calls){ .size = 0 };
 }
@@ -236,51 +236,37 @@ static struct kymo_error *take_call(struct kymo_open_calls *calls, const struct 
 
 struct kymo_error *kymo_open_calls_add(struct kymo_open_calls *calls, const struct kymo_call_hit *hit)
 {
-	struct kymo_call_hit copy = *hit;
 	uint8_t *record = hit->record ? malloc(hit->record_size) : NULL;
+	struct kymo_call_hit *copy = hit->record && !record ? NULL : kymo_waiting_add(&calls->waiting, hit);
 
-	if (hit->record && !record)
+	if (!copy) {
+		free(record);
 		return &kymo_error_no_memory;
+	}
 	if (record)
 		memcpy(record, hit->record, hit->record_size);
-	copy.record = record;
-	copy.record_size = record ? hit->record_size : 0;
-	calls->n_bytes += copy.record_size;
-	copy.order = calls->order++;
-	if (kymo_vec_push(&calls->waiting, copy))
-		return NULL;
-	calls->n_bytes -= copy.record_size;
-	free(record);
-	return &kymo_error_no_memory;
-}
-
-static int compare_hits(const void *a, const void *b)
-{
-	const struct kymo_call_hit *x = a, *y = b;
-
-	if (x->tsc != y->tsc)
-		return x->tsc < y->tsc ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
+	copy->record = record;
+	copy->record_size = record ? hit->record_size : 0;
+	calls->n_bytes += copy->record_size;
+	return NULL;
 }
 
 struct kymo_error *kymo_open_calls_settle(struct kymo_open_calls *calls, uint64_t tsc, kymo_call_ended ended,
 					  void *data)
 {
+	struct kymo_waiting *waiting = &calls->waiting;
 	struct kymo_error *error = NULL;
-	size_t n = 0;
+	struct kymo_call_hit *hit;
 
-	if (calls->waiting.n)
-		qsort(calls->waiting.items, calls->waiting.n, sizeof(calls->waiting.items[0]), compare_hits);
-	while (!error && n < calls->waiting.n &&
-	       (calls->waiting.items[n].tsc < tsc || calls->waiting.n - n > KYMO_CALLS_WAITING_MAX ||
-		calls->n_bytes > KYMO_CALLS_BYTES_MAX)) {
-		error = take_call(calls, &calls->waiting.items[n], ended, data);
-		calls->n_bytes -= calls->waiting.items[n].record_size;
-		free_record(&calls->waiting.items[n++]);
+	if (!kymo_waiting_begin(waiting))
+		return &kymo_error_no_memory;
+	while (!error && (hit = kymo_waiting_oldest(waiting)) != NULL &&
+	       (hit->tsc < tsc || waiting->n > KYMO_CALLS_WAITING_MAX || calls->n_bytes > KYMO_CALLS_BYTES_MAX)) {
+		error = take_call(calls, hit, ended, data);
+		calls->n_bytes -= hit->record_size;
+		free_record(hit);
+		kymo_waiting_pop(waiting);
 	}
-	calls->waiting.n -= n;
-	if (n)
-		memmove(calls->waiting.items, calls->waiting.items + n,
-			calls->waiting.n * sizeof(calls->waiting.items[0]));
+	kymo_waiting_end(waiting);
 	return error;
 }

@@ -13,29 +13,11 @@
 
 #include "aggr/entry_records.h"
 #include "aggr/stacks.h"
+#include "aggr/waiting.h"
 #include "base/error.h"
 
 #define KYMO_CALLS_WAITING_MAX (1u << 20)
 #define KYMO_CALLS_BYTES_MAX (64u << 20) /* of the bytes of records that wait */
-
-/* A record of an entry or a return, or a loss. */
-struct kymo_call_hit {
-	uint64_t tsc, order; /* `order` is set by kymo_open_calls_add() */
-	uint64_t loss_end;   /* not 0: records were lost from `tsc` up to that */
-	uint64_t stack_pointer;
-	uint32_t stack; /* the number of the innermost frame; 0: not known, or it has none */
-	uint32_t event, function;
-	int32_t tid;
-	bool is_entry;
-	bool is_span; /* of markers: it has no stack pointer */
-	uint8_t faults;
-	uint64_t values[KYMO_EVENT_MAX_ARGS];
-	/* The bytes of the record, where its call's end needs them: of a return, or of an entry. Else NULL.
-	 * kymo_open_calls_add() copies them. */
-	const uint8_t *record;
-	uint32_t record_size;
-	uint32_t ring; /* that it was in */
-};
 
 enum kymo_call_end {
 	KYMO_CALL_RETURNED,
@@ -44,8 +26,7 @@ enum kymo_call_end {
 };
 
 struct kymo_open_calls {
-	KYMO_VEC(struct kymo_call_hit) waiting;
-	uint64_t order;
+	struct kymo_waiting waiting;
 	uint64_t n_bytes; /* of records that wait */
 	struct kymo_entry_records entries;
 	uint64_t n_forgotten;        /* records of open calls' entries for which there was no room */

@@ -29,7 +29,7 @@ enum kymo_catch_kind {
 /*
  * A jump into the clone has to be written there: KYMO_JUMP_SIZE bytes at `vaddr`; or, where that has no room for them,
  * at `island`, and then a short jump to there, KYMO_SHORT_JUMP_SIZE bytes, at `vaddr`. Nothing else executes the bytes
- * that these take.
+ * that these take when all are written.
  */
 struct kymo_catch {
 	uint64_t vaddr;
@@ -53,6 +53,16 @@ const uint64_t *kymo_clone_sites(const struct kymo_clone *clone, size_t *n_ret);
 
 /* Sorted by vaddr. */
 const struct kymo_catch *kymo_clone_catches(const struct kymo_clone *clone, size_t *n_ret);
+
+/* One write: of what is at the catch with that index, or of its island. */
+struct kymo_clone_step {
+	uint32_t index;
+	bool is_island;
+};
+
+/* The order in which all of them are made: after each, what is written and what is not is a correct function. Reversed,
+ * it is that in which they are taken out. */
+const struct kymo_clone_step *kymo_clone_steps(const struct kymo_clone *clone, size_t *n_ret);
 
 /* Return sites, targets and landing pads that have no room for a jump: the thread goes on in the function's own text
  * without a branch, up to the next catch or the return. The block is not recorded. */
@@ -92,10 +102,14 @@ size_t kymo_clone_size(const struct kymo_clone *clone);
  */
 struct kymo_clone_point {
 	uint64_t vaddr;
-	uint32_t at;        /* offset in the code; they ascend */
-	uint8_t lowered;    /* bytes that the stack pointer is below the function's */
-	bool has_pushed_ax; /* the word at the stack pointer is what the function has in the register 0 (%rax) */
+	uint32_t at;     /* offset in the code; they ascend */
+	uint8_t lowered; /* bytes that the stack pointer is below the function's */
+	uint8_t pushed;  /* the register of which the word at the stack pointer is what the function has in it */
+	bool is_copy;    /* the copy of the instruction begins here, behind what is recorded for it */
+	uint8_t held;    /* the register that has the position here */
 };
+
+#define KYMO_CLONE_HOLDS_NONE 16 /* no register is pushed, or has the position */
 
 struct kymo_clone_map {
 	KYMO_VEC(struct kymo_clone_point) points;
@@ -119,6 +133,19 @@ int kymo_clone_emit(const struct kymo_clone *clone, const struct kymo_clone_env 
 #define KYMO_CLONE_SLOW_SIZE 160u
 int kymo_clone_emit_slow(const struct kymo_clone_env *env, int32_t tid, uint8_t *out, size_t size);
 
+/* Whether a gate calls the code at `slow` by these bytes, and `back` is where that returns to. */
+#define KYMO_CLONE_GATE_CALL 5
+bool kymo_clone_is_gate_call(const uint8_t bytes[KYMO_CLONE_GATE_CALL], uint64_t back, uint64_t slow);
+
+/* Whether a direct branch of the function leads to its own start. In the clone it leads to the copy, and not to what
+ * the text has there. */
+bool kymo_clone_comes_back(const struct kymo_clone *clone);
+
+/* Where a pad goes on in a clone (struct kymo_pad_chain): its frame is taken down, then comes the gate. Returns the
+ * size, or -ENOSPC. */
+#define KYMO_CLONE_HOP_SIZE 64u
+int kymo_clone_emit_hop(uint64_t gate, uint64_t to, uint8_t *out, size_t size);
+
 /* ---- what entries say ------------------------------------------------------------------------ */
 
 enum kymo_clone_way_kind {
@@ -139,8 +166,9 @@ struct kymo_clone_way {
 
 /*
  * What the function does from site `from` on, if `next` is the site of it that the thread records then. True: it goes
- * there by the only way on which it records nothing in between. False: it does not without leaving; the way is how it
- * leaves.
+ * there by the only way on which it records nothing in between. False: it does not without leaving. `ret` is the first
+ * branch that is taken on that way: one that leaves, or leads to `next`; or one that leads to `ret->site`, from where
+ * the rest of the way is asked for. Of a way that leaves, that is told where there is one only.
  */
 bool kymo_clone_way(const struct kymo_clone *clone, uint64_t from, uint64_t next, struct kymo_clone_way *ret);
 

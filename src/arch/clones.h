@@ -20,6 +20,8 @@ typedef bool kymo_clones_is_chosen(const struct kymo_extent *function, void *dat
 struct kymo_clones_bounds {
 	size_t n_writes;                 /* to the text, at the most */
 	bool (*is_given_up)(void *data); /* asked for each function; or NULL */
+	/* Asked for each that could be cloned, and maybe again: whether it is not to be; or NULL. */
+	bool (*is_left_out)(const struct kymo_clone *clone, void *data);
 	void *data;
 };
 
@@ -78,5 +80,8 @@ const struct kymo_clones_write *kymo_clones_writes(const struct kymo_clones *clo
 
 /* Of all code. */
 const struct kymo_clone_map *kymo_clones_map(const struct kymo_clones *clones);
+
+/* Of the code of clone `i`, which is a part of that; `n_ret` points. */
+const struct kymo_clone_point *kymo_clones_points(const struct kymo_clones *clones, size_t i, size_t *n_ret);
 
 #endif

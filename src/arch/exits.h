@@ -38,6 +38,16 @@ struct kymo_syscall_site {
 int kymo_syscall_sites_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
 			      struct kymo_syscall_site **ret, size_t *n_ret);
 
+/* Whether the module may call the kernel by another instruction, as 32-bit programs do: 1, and where the first one is,
+ * or 0. Bytes of functions that do not decode are taken for instructions. -ENOMEM. */
+int kymo_find_other_call(const struct kymo_module_code *code, const struct kymo_entry_map *map, uint64_t *ret);
+
+#define KYMO_CALL_SIZE 2 /* bytes of each instruction that calls the kernel */
+
+/* Where the bytes of such an instruction are next, at `from` or after it, whatever they are part of; `size`: nowhere.
+ */
+size_t kymo_next_call(const uint8_t *bytes, size_t size, size_t from);
+
 /*
  * What the resolver of an indirect function (IFUNC), which begins at `vaddr`, can return: the starts of functions of
  * the module, at least one, sorted; a fresh array that the caller frees. -EPERM and the reason (the rest of a sentence

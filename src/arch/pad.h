@@ -40,11 +40,15 @@
 #define KYMO_PAD_LIVE_INNER_PID 216 /* s32: the process's id as it sees itself */
 /* 224: KYMO_PAD_LIVE_LEASE (writes.h) */
 #define KYMO_PAD_LIVE_READABLE 232 /* u64: the address of struct kymo_wire_readable; 0: there is none */
+/* u32: the upper half of the address of the arena of function clones (wire/clones.h); 0: there is none */
+#define KYMO_PAD_LIVE_ARENA 240
 /* u32 [KYMO_PAD_TRAPS]: words of events that trap */
 #define KYMO_PAD_LIVE_TRAPS 256
 #define KYMO_PAD_TRAPS 448u
 /* struct kymo_wire_sample [KYMO_WIRE_SAMPLES]; those of the first region are used */
 #define KYMO_PAD_LIVE_SAMPLES 2048
+
+struct kymo_pad_print;
 
 #define KYMO_PAD_MAX_EVENTS 16 /* at one site */
 
@@ -102,6 +106,8 @@ struct kymo_pad_env {
 	uint64_t samples;     /* struct kymo_wire_sample [KYMO_WIRE_SAMPLES] */
 	uint64_t lease;       /* KYMO_PAD_LIVE_LEASE (arch/writes.h) of the first live page */
 	uint64_t readable;    /* struct kymo_wire_readable; 0: there is none */
+	int32_t position;     /* of a thread's word that leads into the arena, from its FS base; 0: no anchors are made,
+				 as in pads without a chain */
 	uint32_t n_cpus;
 	uint64_t stack_low,
 		stack_high; /* the initial thread's stack: readable from its stack pointer to stack_high; may be 0 */
@@ -147,6 +153,9 @@ struct kymo_pad_event {
 	 * nothing, has no floating-point numbers, and ends its chain.
 	 */
 	uint64_t trap;
+	/* Of such an event: where the condition holds a record is made (wire/prints.h), and the thread does not come to
+	 * the trap. It does where an argument has no value, or no record can be made of it. */
+	const struct kymo_pad_print *print; /* arch/print.h */
 };
 
 /* Bytes that the composed arguments of one event may have (docs/internals/reading.md). */
@@ -162,6 +171,10 @@ bool kymo_pad_reads(const struct kymo_pad_event *event);
 
 /* Whether it reads memory by a system call, as above; computing with floating-point numbers does not count. */
 bool kymo_pad_reads_memory(const struct kymo_pad_event *event);
+
+/* Whether it reads by pointers of the program's, or variables: more than words at the stack pointer, copies of the
+ * stack and answers of the kernel. */
+bool kymo_pad_reads_elsewhere(const struct kymo_pad_event *event);
 
 /* Bytes of the stack that its pad takes for that, besides KYMO_PAD_STACK_MAX. */
 uint32_t kymo_pad_reads_stack(const struct kymo_pad_event *event);
@@ -208,6 +221,8 @@ struct kymo_pad_layout {
 	uint32_t displaced; /* the way out: the frame is removed, then the displaced instructions follow */
 	uint32_t trap;      /* the breakpoint instruction of an event that has one; else 0, as these: */
 	uint32_t save, condition, condition_end, fault;
+	uint32_t claim; /* of one that prints: after the exchange by which it takes a slot; else 0, as these: */
+	uint32_t gave_up, full, counted; /* it has left the slot; there is none; it has counted that */
 	uint32_t hop; /* with a chain: the jump to the address in `next`, which is in rax then; else 0 */
 	uint16_t insn_at[KYMO_WINDOW_MAX_INSNS + 1]; /* of each displaced or copied instruction, with one more for the
 						      * jump back: where a thread that stood at that instruction goes */

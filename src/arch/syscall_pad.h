@@ -19,8 +19,8 @@ struct kymo_pad_syscalls {
 	bool strikes; /* calls of kymo_pad_strikes() are made by the shared code, which strikes what they take away */
 };
 
-/* Whether memory of the process may be gone after the call (wire/readable.h), also as x32 numbers it. Such calls wait
- * for nothing, and may be made by other code in place of the program's. */
+/* Whether memory of the process may be gone after the call (wire/readable.h), also as x32 numbers it. Those that
+ * wait for nothing may be made by other code in place of the program's. */
 bool kymo_pad_strikes(uint32_t number);
 
 /* The most bytes below the stack pointer that such a call takes: threads that run on small stacks make none. */

@@ -6,6 +6,7 @@
 #include "base/search.h"
 #include "base/vec.h"
 #include "branch/branch.h"
+#include "wire/clones.h"
 
 #define FRAMES_MAX 65536u /* of a thread; deeper calls are not told to return */
 
@@ -74,9 +75,37 @@ struct follower {
 	branch_is_taken *is_taken;
 	void *data;
 	KYMO_VEC(struct frame) frames;
-	uint32_t last; /* the entry before; 0: none is known */
+	uint32_t last;              /* the entry before; 0: none is known */
+	uint32_t upper;             /* the first half of an anchor, right before; or 0 */
+	KYMO_VEC(uint64_t) anchors; /* stamps, after `last` */
 	int err;
 };
+
+/* ---- anchors --------------------------------------------------------------------------------- */
+
+static void tell_anchors(struct follower *follower)
+{
+	for (size_t i = 0; i < follower->anchors.n; i++) {
+		const struct kymo_branch anchor = { .stamp = follower->anchors.items[i], .kind = KYMO_BRANCH_ANCHOR };
+
+		follower->is_taken(&anchor, false, follower->data);
+	}
+	follower->anchors.n = 0;
+}
+
+/* One that has lost its first half is none. */
+static void take_anchor(struct follower *follower, uint32_t entry)
+{
+	const uint64_t mask = (UINT64_C(1) << KYMO_WIRE_ANCHOR_BITS) - 1;
+	const bool is_whole = entry & KYMO_WIRE_ANCHOR_LOW && follower->upper;
+
+	if (is_whole &&
+	    !kymo_vec_push(&follower->anchors, (follower->upper & mask) << KYMO_WIRE_ANCHOR_BITS | (entry & mask)))
+		follower->err = -ENOMEM;
+	follower->upper = entry & KYMO_WIRE_ANCHOR_LOW ? 0 : entry;
+}
+
+/* ---- branches -------------------------------------------------------------------------------- */
 
 static const struct branch_function *function_of(const struct follower *follower, uint32_t entry)
 {
@@ -101,7 +130,23 @@ static void tell(struct follower *follower, enum kymo_branch_kind kind, uint64_t
 {
 	const struct kymo_branch branch = { .from = from, .to = to, .kind = (uint8_t)kind };
 
+	tell_anchors(follower);
 	follower->is_taken(&branch, is_gap, follower->data);
+}
+
+/* A branch within the function of the last block: what was recorded since came after it. */
+static void tell_way(struct follower *follower, enum kymo_branch_kind kind, uint64_t from, uint64_t to)
+{
+	const struct kymo_branch branch = { .from = from, .to = to, .kind = (uint8_t)kind };
+
+	follower->is_taken(&branch, false, follower->data);
+}
+
+/* The branch by which that function was left, likewise. */
+static void tell_way_out(struct follower *follower, enum kymo_branch_kind kind, uint64_t from, uint64_t to)
+{
+	tell_way(follower, kind, from, to);
+	tell_anchors(follower);
 }
 
 static void push(struct follower *follower, const struct frame *frame)
@@ -110,18 +155,27 @@ static void push(struct follower *follower, const struct frame *frame)
 		follower->err = -ENOMEM;
 }
 
-/* The function goes on by itself. */
-static bool goes_on(struct follower *follower, const struct branch_function *function, uint32_t last,
-		    const struct branch_function *next, uint32_t entry, struct kymo_clone_way *way)
+/* What the function does by itself is told. True: it goes on to the entry; false: it leaves. */
+static bool go(struct follower *follower, const struct branch_function *function, uint32_t last, uint64_t to,
+	       struct kymo_clone_way *way)
 {
-	/* A vaddr that is none of the function's sites. */
-	const uint64_t to = next == function ? vaddr_of(next, entry) : UINT64_MAX;
+	bool comes = kymo_clone_way(function->clone, vaddr_of(function, last), to, way);
 
-	if (!kymo_clone_way(function->clone, vaddr_of(function, last), to, way))
-		return false;
-	if (way->kind == KYMO_CLONE_JUMPS)
-		tell(follower, KYMO_BRANCH_JUMP, way->from + function->bias, way->to + function->bias, false);
-	return true;
+	while (way->kind == KYMO_CLONE_JUMPS) {
+		tell_way(follower, KYMO_BRANCH_JUMP, way->from + function->bias, way->to + function->bias);
+		if (way->site == to)
+			break;
+		comes = kymo_clone_way(function->clone, way->site, to, way);
+	}
+	if (comes)
+		tell_anchors(follower);
+	return comes;
+}
+
+/* A vaddr; where the entry is another function's, one that is none of this one's sites. */
+static uint64_t goal_of(const struct branch_function *function, const struct branch_function *next, uint32_t entry)
+{
+	return next == function ? vaddr_of(next, entry) : UINT64_MAX;
 }
 
 /* Calls that were left by it, at once or by an exception, have returned. Whether one returns there. */
@@ -142,10 +196,12 @@ static bool resume(struct follower *follower, const struct branch_function *next
 	for (size_t n = follower->frames.n; n-- > 0;) {
 		const struct frame *frame = &follower->frames.items[n];
 		const struct branch_function *function = frame->back ? NULL : function_of(follower, frame->entry);
+		const uint64_t to = function ? goal_of(function, next, entry) : 0;
 		struct kymo_clone_way way;
 
-		if (!function || !goes_on(follower, function, frame->entry, next, entry, &way))
+		if (!function || !kymo_clone_way(function->clone, vaddr_of(function, frame->entry), to, &way))
 			continue;
+		(void)go(follower, function, frame->entry, to, &way);
 		follower->frames.n = n;
 		return true;
 	}
@@ -171,13 +227,19 @@ static bool leads_to(const struct kymo_clone_way *way, const struct branch_funct
 	return way->site && way->site + function->bias == vaddr_of(next, entry) + next->bias;
 }
 
+static void tell_call(struct follower *follower, const struct kymo_clone_way *way,
+		      const struct branch_function *function)
+{
+	tell_way_out(follower, KYMO_BRANCH_CALL, way->from + function->bias,
+		     way->to ? way->to + function->bias : KYMO_BRANCH_UNKNOWN);
+}
+
 static void follow_call(struct follower *follower, const struct kymo_clone_way *way,
 			const struct branch_function *function, const struct branch_function *next, uint32_t entry)
 {
 	const bool is_exact = leads_to(way, function, next, entry);
 
-	if (way->to)
-		tell(follower, KYMO_BRANCH_CALL, way->from + function->bias, way->to + function->bias, false);
+	tell_call(follower, way, function);
 	push(follower, &(struct frame){ .back = way->back + function->bias, .is_exact = is_exact });
 	if (!is_exact)
 		enter(follower, next, entry, true);
@@ -201,7 +263,7 @@ static void follow_jump_out(struct follower *follower, const struct kymo_clone_w
 			    const struct branch_function *function, const struct branch_function *next, uint32_t entry)
 {
 	if (way->to)
-		tell(follower, KYMO_BRANCH_JUMP, way->from + function->bias, way->to + function->bias, false);
+		tell_way_out(follower, KYMO_BRANCH_JUMP, way->from + function->bias, way->to + function->bias);
 	if (leads_to(way, function, next, entry))
 		return;
 	if (follower->frames.n)
@@ -236,7 +298,7 @@ static void follow(struct follower *follower, uint32_t entry)
 		tell(follower, KYMO_BRANCH_ENTER, 0, vaddr_of(next, entry) + next->bias, follower->last != 0);
 		return;
 	}
-	if (goes_on(follower, function, follower->last, next, entry, &way))
+	if (go(follower, function, follower->last, goal_of(function, next, entry), &way))
 		return;
 	switch (way.kind) {
 	case KYMO_CLONE_CALLS:
@@ -254,15 +316,48 @@ static void follow(struct follower *follower, uint32_t entry)
 	}
 }
 
+static bool has_code_at(const struct branch_function *function, uint64_t address)
+{
+	size_t n;
+	const struct kymo_extent *parts = kymo_clone_parts(function->clone, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (address - function->bias >= parts[i].start && address - function->bias < parts[i].end)
+			return true;
+	return false;
+}
+
+/* The thread was in other code at last, which is not recorded. */
+static void follow_to_end(struct follower *follower, uint64_t at)
+{
+	const struct branch_function *function = function_of(follower, follower->last);
+	struct kymo_clone_way way;
+
+	if (!function || has_code_at(function, at))
+		return;
+	(void)kymo_clone_way(function->clone, vaddr_of(function, follower->last), UINT64_MAX, &way);
+	if (way.kind == KYMO_CLONE_CALLS)
+		tell_call(follower, &way, function);
+}
+
 int branch_follow(const struct branch_function *functions, size_t n, const uint32_t *entries, size_t n_entries,
-		  branch_is_taken *is_taken, void *data)
+		  const uint64_t *at, branch_is_taken *is_taken, void *data)
 {
 	struct follower follower = { .functions = functions, .n = n, .is_taken = is_taken, .data = data };
 
 	for (size_t i = 0; i < n_entries && !follower.err; i++) {
+		if (entries[i] & KYMO_WIRE_ANCHOR) {
+			take_anchor(&follower, entries[i]);
+			continue;
+		}
+		follower.upper = 0;
 		follow(&follower, entries[i]);
 		follower.last = entries[i];
 	}
+	if (at && !follower.err)
+		follow_to_end(&follower, *at);
+	tell_anchors(&follower);
+	kymo_vec_deinit(&follower.anchors);
 	kymo_vec_deinit(&follower.frames);
 	return follower.err;
 }

@@ -22,13 +22,15 @@ struct branch_function {
 	uint32_t first_site; /* its number; the functions are sorted by that */
 };
 
-/* A branch, with addresses, kind, and neither time nor space. `is_gap`: it enters a block that can't follow the one
- * before; some entries are missing, or the target has written others. */
+/* A branch, with addresses, kind, and neither time nor space; or an anchor, with the time stamp of its record alone.
+ * `is_gap`: it enters a block that can't follow the one before; some entries are missing, or the target has written
+ * others. */
 typedef void branch_is_taken(const struct kymo_branch *branch, bool is_gap, void *data);
 
-/* What a thread did, by its entries, oldest first. 0 or -ENOMEM. */
+/* What a thread did, by its entries, oldest first. `at` is where it was ended by a signal, or NULL: if that is in
+ * another function than the last entry, it tells that the call of that was made. 0 or -ENOMEM. */
 int branch_follow(const struct branch_function *functions, size_t n, const uint32_t *entries, size_t n_entries,
-		  branch_is_taken *is_taken, void *data);
+		  const uint64_t *at, branch_is_taken *is_taken, void *data);
 
 /* Which entries of a ring of `size` were written last, one after the other: they end at `end`, and go on at the ring's
  * beginning if there are more than that. `position` is the thread's, as an entry's index, or -1 where the thread's

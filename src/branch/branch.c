@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "branch/chosen.h"
 #include "branch/clones.h"
+#include "branch/hardware.h"
 #include "branch/state.h"
 #include "branch/steps.h"
 #include "branch/thread.h"
@@ -31,7 +32,8 @@ static int open_own(void *data)
 static int attach_process(void *data, pid_t *busy_ret)
 {
 	struct kymo_branches *branches = data;
-	const int err = branch_steps_attach_process(branches, branches->pid);
+	const int err = branches->options.hardware ? branch_hardware_attach_process(branches)
+						   : branch_steps_attach_process(branches);
 
 	if (err == -EBUSY)
 		*busy_ret = kymo_traced_thread(branches->pid);
@@ -67,7 +69,8 @@ static struct kymo_error *launch(struct kymo_branches *branches)
 	err = kymo_hub_launch(branches->hub, 0, branches->options.command, &branches->pid);
 	if (err)
 		return kymo_error_errno(err, "cannot run %s", branches->options.command[0]);
-	err = branch_steps_attach(branches, branches->pid);
+	err = branches->options.hardware ? branch_hardware_attach(branches, branches->pid)
+					 : branch_steps_attach(branches, branches->pid);
 	return err ? kymo_trace_error(branches->pid, err) : NULL;
 }
 
@@ -117,7 +120,7 @@ static struct kymo_error *join_hub(struct kymo_branches *branches)
 		.close = close_hub,
 		.is_given_up = is_given_up,
 	};
-	struct kymo_error *error = check_pads(branches);
+	struct kymo_error *error = branches->options.hardware ? NULL : check_pads(branches);
 	int err;
 
 	if (!error && !branches->is_all)
@@ -173,6 +176,7 @@ struct kymo_error *kymo_branches_open(const struct kymo_branches_options *option
 	if (!branches)
 		return &kymo_error_no_memory;
 	branches->options = *options;
+	branches->begin_stamp = options->stamp();
 	branches->met = calloc(options->n_specs + 1, sizeof(*branches->met));
 	branches->named = branch_name_files(options->specs, options->n_specs);
 	for (size_t i = 0; i < options->n_specs; i++)
@@ -191,7 +195,8 @@ struct kymo_error *kymo_branches_open(const struct kymo_branches_options *option
 
 struct kymo_error *kymo_branches_begin(struct kymo_branches *branches)
 {
-	const int err = branches->options.clones    ? branch_clones_attach(branches)
+	const int err = branches->is_begun          ? 0
+			: branches->options.clones  ? branch_clones_attach(branches)
 			: branches->options.command ? kymo_hub_start(branches->hub, branches->pid)
 						    : 0;
 
@@ -214,7 +219,10 @@ void kymo_branches_end(struct kymo_branches *branches)
 	}
 	if (branches->options.command && branches->pid && !branches->is_begun)
 		kymo_hub_kill(branches->hub, branches->pid); /* let go, it would run unrecorded */
-	branch_steps_detach(branches);
+	if (branches->options.hardware)
+		branch_hardware_detach(branches);
+	else
+		branch_steps_detach(branches);
 	if (!branches->options.command) {
 		kymo_hub_destroy(branches->hub);
 	} else if (kymo_hub_close(branches->hub, branches->pid, &status)) {
@@ -295,6 +303,10 @@ const char *kymo_branches_warning(struct kymo_branches *branches)
 					  "have addresses and no names",
 		[BRANCH_WARNING_FILES] = "the program has mapped too many files: branches in some of them have no "
 					 "function names",
+		[BRANCH_WARNING_LOST] = "at some places of a history the processor has lost branches, or their code is "
+					"not known: what follows is shown as entered anew",
+		[BRANCH_WARNING_RECORDER] = "the kernel does not let kymo record some threads: their branches are not "
+					    "recorded",
 		[BRANCH_WARNING_GAP] = "at some places of a history blocks are missing: what follows is shown as "
 				       "entered anew",
 	};
@@ -320,13 +332,14 @@ void kymo_branches_thread(const struct kymo_branches *branches, size_t i, struct
 	const struct branch_thread *thread = branches->threads.items[i];
 	/* It went on after others. */
 	const bool is_last = thread->has_ended || !thread->signal;
+	const size_t kept = branch_ring_kept(&thread->ring);
 
 	*ret = (struct kymo_branch_thread){
 		.tid = thread->tid,
 		.pid = thread->process->pid,
-		.taken = thread->ring.n,
+		.taken = thread->ring.n - thread->n_anchors,
 		.is_overwritten = thread->is_overwritten,
-		.kept = branch_ring_kept(&thread->ring),
+		.kept = kept,
 		.has_ended = thread->has_ended,
 		.status = thread->status,
 		.signal = is_last ? thread->signal : 0,
@@ -334,6 +347,8 @@ void kymo_branches_thread(const struct kymo_branches *branches, size_t i, struct
 		.at_space = thread->at_space,
 		.address = thread->address,
 	};
+	for (size_t k = 0; k < kept && thread->n_anchors; k++)
+		ret->n_anchors += branch_ring_at(&thread->ring, k)->kind == KYMO_BRANCH_ANCHOR;
 	memcpy(ret->name, thread->name, sizeof(ret->name));
 }
 

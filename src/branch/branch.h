@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "branch/location.h"
+#include "branch/processor.h"
 #include "branch/spec.h"
 
 enum kymo_branch_kind {
@@ -25,22 +26,30 @@ enum kymo_branch_kind {
 			     */
 	KYMO_BRANCH_EXEC,   /* another program begins; no `from` */
 	KYMO_BRANCH_ENTER,  /* chosen code is entered from code that is not; no `from` */
+	KYMO_BRANCH_ANCHOR, /* no branch: a record of the thread's was made here, at `stamp` */
 	KYMO_BRANCH_KINDS,
 };
 
+/* A call whose destination the source does not tell; it is not in code that is recorded. */
+#define KYMO_BRANCH_UNKNOWN UINT64_MAX
+
+/* With clones `stamp` is that of the anchor before, or, before the first one, of that; in a history without anchors
+ * that of its reading. */
 struct kymo_branch {
-	uint64_t from, to, stamp;
-	uint32_t space; /* number of what was mapped then; 0: not known */
-	uint8_t kind;   /* enum kymo_branch_kind */
+	uint64_t from, to, stamp; /* `to` of a call may be KYMO_BRANCH_UNKNOWN */
+	uint32_t space;           /* number of what was mapped then; 0: not known */
+	uint8_t kind;             /* enum kymo_branch_kind */
 };
 
 struct kymo_clones;
 struct kymo_hub;
+struct user_regs_struct;
 
 /* Function clones as the source, which the caller puts into the process. All functions are called on the thread of the
  * hub. */
 struct kymo_branch_clones {
 	struct kymo_hub *hub; /* which has the process, and outlives the recording */
+	bool is_running;      /* the process runs, and its threads get their words by the caller */
 	uint64_t word;        /* of a thread, from its FS base: cleared before the thread runs */
 	/* One more thread is about to run, and may take a ring. */
 	void (*is_born)(void *data);
@@ -48,10 +57,13 @@ struct kymo_branch_clones {
 	 * it has none. */
 	bool (*take_ring)(uint64_t block, pid_t tid, uint32_t *ring, void *data);
 	bool (*is_in)(uint64_t pc, void *data); /* whether that is in a clone */
-	/* Where a thread at `pc` would stand without clones. False: it is in none, or within an instruction. */
-	bool (*origin)(uint64_t pc, uint64_t *ret, void *data);
+	/* The registers that a thread would have without clones, which is stopped. False: it is in none, or within an
+	 * instruction. */
+	bool (*origin)(struct user_regs_struct *registers, void *data);
 	void *data;
 };
+
+struct branch_hardware;
 
 struct kymo_branches_options {
 	const struct kymo_branch_spec *specs; /* outlive the recording, as all here; one of "all": no other counts */
@@ -60,7 +72,9 @@ struct kymo_branches_options {
 	bool follow;                             /* child processes that are made from now on, too, and theirs */
 	uint64_t (*stamp)(void);                 /* of now, in the caller's clock */
 	const struct kymo_branch_clones *clones; /* the source; NULL: single steps. `pid` is a process that is stopped
-						    and has run nothing of its program */
+						    and has run nothing of its program, or see
+						    `is_running` */
+	const struct branch_hardware *hardware;  /* the source, where there are no clones; or NULL */
 	char *const *command;                    /* to launch; or NULL */
 	pid_t pid;                               /* else this process, or that of this thread */
 	bool (*is_given_up)(void *data);
@@ -77,8 +91,9 @@ struct kymo_error *kymo_branches_begin(struct kymo_branches *branches);
 /* With clones, before they are made: whether the function at `address` is chosen. */
 bool kymo_branches_is_chosen(const struct kymo_branches *branches, uint64_t address);
 
-/* With clones, before kymo_branches_begin(), in the order of `first_site`: those of a file, which outlive the
- * recording. NO_MEMORY. */
+/* With clones, before their threads run, in the order of `first_site`: those of a file, which outlive the recording. A
+ * process that runs has kymo_branches_begin() before they are put in, so that no thread is missed; once more does
+ * nothing. NO_MEMORY. */
 struct kymo_error *kymo_branches_add_clones(struct kymo_branches *branches, const struct kymo_clones *clones,
 					    uint64_t bias, uint32_t first_site);
 
@@ -117,7 +132,8 @@ struct kymo_branch_thread {
 	char name[16];
 	uint64_t taken;
 	bool is_overwritten; /* more than `taken` were: it counts what the source had kept */
-	size_t kept;         /* of them, the newest */
+	size_t kept;         /* of them, the newest, and anchors */
+	size_t n_anchors;    /* among these */
 	bool has_ended;      /* `status` is as waitpid() gives it, of the thread */
 	int status;
 	int signal;  /* the last one that would have ended it; 0: none */

@@ -29,21 +29,47 @@ static const struct kymo_engine_ops clone_ops;
 struct reading {
 	struct kymo_branches *branches;
 	struct branch_thread *thread;
+	uint64_t stamp; /* of the anchor before, or of the first one; 0: there is none */
+	uint64_t end;   /* no stamp is later */
 };
+
+/* What no pad has written is no anchor: time goes forward. */
+static bool is_sound(const struct reading *reading, uint64_t stamp)
+{
+	return stamp >= reading->stamp && stamp >= reading->branches->begin_stamp && stamp <= reading->end;
+}
+
+static void take_first_anchor(const struct kymo_branch *branch, bool is_gap, void *data)
+{
+	struct reading *reading = data;
+
+	if (branch->kind == KYMO_BRANCH_ANCHOR && !reading->stamp && is_sound(reading, branch->stamp))
+		reading->stamp = branch->stamp;
+}
 
 static void take_branch(const struct kymo_branch *branch, bool is_gap, void *data)
 {
-	const struct reading *reading = data;
+	struct reading *reading = data;
+	struct kymo_branch taken = *branch;
 
-	if (is_gap)
+	if (is_gap || (branch->kind == KYMO_BRANCH_ANCHOR && !is_sound(reading, branch->stamp)))
 		branches_warn(reading->branches, BRANCH_WARNING_GAP);
-	branch_thread_add(reading->branches, reading->thread, branch->from, branch->to,
-			  (enum kymo_branch_kind)branch->kind);
+	if (branch->kind == KYMO_BRANCH_ANCHOR && !is_sound(reading, branch->stamp))
+		return;
+	if (branch->kind == KYMO_BRANCH_ANCHOR)
+		reading->stamp = branch->stamp;
+	taken.stamp = reading->stamp;
+	taken.space = reading->thread->process->space;
+	if (reading->stamp)
+		branch_thread_add_at(reading->branches, reading->thread, &taken);
+	else
+		branch_thread_add(reading->branches, reading->thread, branch->from, branch->to,
+				  (enum kymo_branch_kind)branch->kind);
 }
 
 static void read_ring(struct kymo_branches *branches, struct branch_thread *thread)
 {
-	struct reading reading = { branches, thread };
+	struct reading reading = { .branches = branches, .thread = thread, .end = branches->options.stamp() };
 	uint32_t ring[ENTRIES], entries[ENTRIES];
 	struct branch_ring_entries found;
 
@@ -55,7 +81,10 @@ static void read_ring(struct kymo_branches *branches, struct branch_thread *thre
 	branches->is_overwritten |= found.is_full;
 	for (size_t i = 0; i < found.n; i++)
 		entries[i] = ring[(found.end + ENTRIES - found.n + i) % ENTRIES];
-	if (branch_follow(branches->functions.items, branches->functions.n, entries, found.n, take_branch, &reading))
+	if (branch_follow(branches->functions.items, branches->functions.n, entries, found.n,
+			  thread->signal ? &thread->at : NULL, take_first_anchor, &reading) ||
+	    branch_follow(branches->functions.items, branches->functions.n, entries, found.n,
+			  thread->signal ? &thread->at : NULL, take_branch, &reading))
 		branches_warn(branches, BRANCH_WARNING_MEMORY);
 	thread->block = 0;
 }
@@ -92,7 +121,7 @@ static void begin_thread(struct kymo_branches *branches, struct kymo_engine *eng
 	branch_thread_renew(branches, thread);
 	thread->has_begun = true;
 	thread->block = registers.fs_base;
-	if (thread->block && !has_block_of_another(branches, thread))
+	if (thread->is_born && thread->block && !has_block_of_another(branches, thread))
 		kymo_engine_write(engine, thread->block + branches->options.clones->word, &none, sizeof(none));
 }
 
@@ -119,21 +148,12 @@ static void note_end(struct kymo_branches *branches, struct kymo_engine *engine,
 		     const struct kymo_signal_report *report)
 {
 	const struct kymo_branch_clones *clones = branches->options.clones;
-	const int number = report->info.si_signo;
 	struct user_regs_struct registers = { 0 };
-	uint64_t origin;
 
 	kymo_engine_get_registers(engine, &registers);
-	if (clones->origin(registers.rip, &origin, clones->data)) {
-		registers.rip = origin;
+	if (clones->origin(&registers, clones->data))
 		kymo_engine_set_registers(engine, &registers);
-	}
-	thread->signal = number;
-	thread->at = registers.rip;
-	thread->at_space = thread->process->space;
-	thread->address = report->info.si_code > 0 && (number == SIGSEGV || number == SIGBUS)
-				  ? (uint64_t)(uintptr_t)report->info.si_addr
-				  : 0;
+	branch_thread_note_end(thread, report, registers.rip);
 }
 
 static bool is_in_clone(const struct kymo_branches *branches, struct kymo_engine *engine)
@@ -173,25 +193,6 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 	return KYMO_ACTION_RESUME | report->verdict;
 }
 
-static int attach(struct kymo_branches *branches, pid_t tid)
-{
-	struct kymo_engine *engine;
-	int err = kymo_engine_attach(branches->hub, tid, KYMO_ATTACH_CREATE, &clone_ops, branches, &engine);
-
-	if (err)
-		return err;
-	branches->n_threads++;
-	err = kymo_engine_set_events(engine, EVENTS);
-	if (!err)
-		err = kymo_engine_control(engine, KYMO_ACTION_REPORT);
-	if (err && err != -EINPROGRESS) {
-		branches->n_threads--;
-		kymo_engine_control(engine, KYMO_ACTION_DETACH);
-	}
-	kymo_engine_put(engine);
-	return err == -EINPROGRESS ? 0 : err;
-}
-
 /* Children have what they need from elsewhere. */
 static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
 			     const struct kymo_clone_report *report)
@@ -201,7 +202,7 @@ static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_a
 	if (report->kind != KYMO_CLONE_THREAD)
 		return KYMO_ACTION_RESUME;
 	branches->options.clones->is_born(branches->options.clones->data);
-	if (attach(branches, report->child))
+	if (branch_thread_attach(branches, report->child, 0, &clone_ops, EVENTS, true))
 		branches_warn(branches, BRANCH_WARNING_THREAD);
 	return KYMO_ACTION_RESUME;
 }
@@ -257,10 +258,18 @@ static const struct kymo_engine_ops clone_ops = {
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-int branch_clones_attach(struct kymo_branches *branches)
+static void take_existing(struct kymo_branches *branches, struct kymo_engine *engine)
 {
 	branches->options.clones->is_born(branches->options.clones->data);
-	return attach(branches, branches->pid);
+	kymo_engine_control(engine, KYMO_ACTION_REPORT);
+}
+
+int branch_clones_attach(struct kymo_branches *branches)
+{
+	if (branches->options.clones->is_running)
+		return branch_threads_attach(branches, 0, &clone_ops, EVENTS, take_existing);
+	branches->options.clones->is_born(branches->options.clones->data);
+	return branch_thread_attach(branches, branches->pid, 0, &clone_ops, EVENTS, false);
 }
 
 void branch_clones_detach(struct kymo_branches *branches)

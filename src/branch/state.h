@@ -32,6 +32,7 @@ struct branch_thread {
 	pid_t tid;
 	char name[16];
 	struct branch_ring ring;
+	uint64_t n_anchors; /* that were added to it */
 	/* At the last stop. */
 	bool has_begun;      /* there was one */
 	bool is_inside;      /* it is stepped */
@@ -41,6 +42,8 @@ struct branch_thread {
 	uint64_t called_from;      /* after the last call in chosen code */
 	bool is_in_pad;            /* of a recording: it has to run freely */
 	bool is_of_32_bits;        /* likewise: its code is not understood */
+	bool is_born;              /* with clones: it was made since, and its word is what an earlier thread left */
+	struct branch_perf *perf;  /* with hardware: what records; NULL: it was not begun, or it was read */
 	uint64_t block;            /* with clones: its FS base; 0: not known, or its ring was read */
 	bool is_overwritten;       /* with clones: its history had more than its ring holds */
 	bool may_push;             /* flags, by its next step */
@@ -64,7 +67,9 @@ enum branch_warning {
 	BRANCH_WARNING_SHORT,     /* rings of threads that live */
 	BRANCH_WARNING_SPACES,    /* there were too many changes of what is mapped */
 	BRANCH_WARNING_FILES,
-	BRANCH_WARNING_GAP, /* a block can't follow the one before it */
+	BRANCH_WARNING_GAP,      /* a block can't follow the one before it */
+	BRANCH_WARNING_LOST,     /* hardware has lost some */
+	BRANCH_WARNING_RECORDER, /* … could not be told to record a thread */
 	BRANCH_WARNINGS,
 };
 
@@ -74,6 +79,7 @@ struct kymo_branches {
 	pid_t pid;
 	bool is_all;            /* no functions were chosen */
 	bool is_begun;          /* the command runs, or did */
+	bool is_executed;       /* with hardware: the command is a program of its own */
 	_Atomic int n_threads;  /* with an engine of ours, that have not ended */
 	_Atomic int status;     /* the command's */
 	_Atomic bool has_ended; /* the command */
@@ -85,7 +91,7 @@ struct kymo_branches {
 	KYMO_VEC(struct branch_process *) processes;
 	struct branch_thread *last; /* that was found */
 	struct branch_spaces spaces;
-	uint64_t last_stamp;
+	uint64_t begin_stamp, last_stamp;
 	size_t live_kept;  /* branches that the rings of living threads have room for */
 	size_t ended_kept; /* … of threads that have ended */
 	struct branch_thread *first_ended, *last_ended;

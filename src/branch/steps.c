@@ -4,16 +4,13 @@
  */
 #include "branch/steps.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <linux/audit.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "base/backoff.h"
-#include "base/cleanup.h"
 #include "base/io.h"
 #include "base/page.h"
 #include "branch/chosen.h"
@@ -274,16 +271,8 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 	if (report->trap != KYMO_TRAP_NONE)
 		return action_of(branches, thread) | report->verdict;
 	thread->expects_handler = report->kind == KYMO_EVENT_SIGNAL && thread->is_inside;
-	if (report->kind & (KYMO_EVENT_SIGNAL_TERM | KYMO_EVENT_SIGNAL_CORE)) {
-		const int number = report->info.si_signo;
-
-		thread->signal = number;
-		thread->at = thread->now.pc;
-		thread->at_space = thread->process->space;
-		thread->address = report->info.si_code > 0 && (number == SIGSEGV || number == SIGBUS)
-					  ? (uint64_t)(uintptr_t)report->info.si_addr
-					  : 0;
-	}
+	if (report->kind & (KYMO_EVENT_SIGNAL_TERM | KYMO_EVENT_SIGNAL_CORE))
+		branch_thread_note_end(thread, report, thread->now.pc);
 	return action_of(branches, thread) | report->verdict;
 }
 
@@ -339,18 +328,10 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 {
 	struct kymo_branches *branches = data;
 	struct branch_thread *thread = branch_thread_of(branches, engine);
-	const pid_t tid = thread ? thread->tid : 0;
 
 	if (thread)
 		branch_thread_ended(branches, thread, report->status);
-	if (thread)
-		thread->engine = NULL; /* another one may be where it was */
-	branches->last = NULL;
-	branches->n_threads--;
-	if (report->superseded_by || tid != branches->pid || branches->has_ended)
-		return; /* a child may get the id of a command that has ended */
-	branches->status = report->status;
-	branches->has_ended = true;
+	branch_thread_reaped(branches, thread, report);
 }
 
 static const struct kymo_engine_ops engine_ops = {
@@ -366,14 +347,6 @@ static const struct kymo_engine_ops engine_ops = {
 };
 
 /* ---- attaching ------------------------------------------------------------------------------- */
-
-/* Threads are in the tables from their first callback on. */
-static int want_first_stop(struct kymo_engine *engine)
-{
-	const int err = kymo_engine_control(engine, KYMO_ACTION_REPORT);
-
-	return err == -EINPROGRESS || err == -ESRCH ? 0 : err;
-}
 
 static unsigned int flags_of(const struct kymo_branches *branches)
 {
@@ -401,7 +374,7 @@ static int attach(struct kymo_branches *branches, pid_t tid, const struct branch
 	branches->n_threads++; /* it is not told its end before it has a mask */
 	err = kymo_engine_set_events(engine, SEEN);
 	if (!err)
-		err = want_first_stop(engine);
+		err = branch_thread_want_stop(engine);
 	if (err) {
 		branches->n_threads--;
 		kymo_engine_control(engine, KYMO_ACTION_DETACH);
@@ -422,31 +395,15 @@ int branch_steps_attach_child(struct kymo_branches *branches, const struct branc
 	return attach(branches, pid, maker);
 }
 
-/* Threads that are made meanwhile are told of. */
-int branch_steps_attach_process(struct kymo_branches *branches, pid_t pid)
+static void see_first_stop(struct kymo_branches *branches, struct kymo_engine *engine)
 {
-	kymo_cleanup_closedir DIR *tasks = NULL;
-	struct dirent *entry;
-	char path[64];
-	size_t n;
-	int err = kymo_engine_attach_process(branches->hub, pid, flags_of(branches), &engine_ops, branches, SEEN, &n);
+	(void)branches;
+	(void)branch_thread_want_stop(engine);
+}
 
-	if (err)
-		return err;
-	branches->n_threads += (int)n;
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = opendir(path);
-	while (tasks && (entry = readdir(tasks))) {
-		struct kymo_engine *engine;
-		const pid_t tid = (pid_t)atoi(entry->d_name);
-
-		if (tid <= 0 || kymo_engine_attach(branches->hub, tid, KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA,
-						   &engine_ops, branches, &engine))
-			continue;
-		want_first_stop(engine);
-		kymo_engine_put(engine);
-	}
-	return 0;
+int branch_steps_attach_process(struct kymo_branches *branches)
+{
+	return branch_threads_attach(branches, flags_of(branches), &engine_ops, SEEN, see_first_stop);
 }
 
 /*

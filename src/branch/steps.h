@@ -15,8 +15,8 @@ int branch_steps_attach(struct kymo_branches *branches, pid_t tid);
  */
 int branch_steps_attach_child(struct kymo_branches *branches, const struct branch_thread *maker, pid_t pid);
 
-/* The same for each thread of a process. */
-int branch_steps_attach_process(struct kymo_branches *branches, pid_t pid);
+/* The same for each thread of the process. */
+int branch_steps_attach_process(struct kymo_branches *branches);
 
 /* Let go of all. */
 void branch_steps_detach(struct kymo_branches *branches);

@@ -1,10 +1,15 @@
 #include "branch/thread.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "branch/chosen.h"
+#include "branch/step_kind.h"
 #include "kymo/engine.h"
 #include "procfs/info.h"
 
@@ -97,6 +102,34 @@ static void forget_some(struct kymo_branches *branches)
 	}
 }
 
+/* Threads that are made meanwhile are told of. */
+int branch_threads_attach(struct kymo_branches *branches, unsigned int flags, const struct kymo_engine_ops *ops,
+			  unsigned int events, void (*each)(struct kymo_branches *branches, struct kymo_engine *engine))
+{
+	kymo_cleanup_closedir DIR *tasks = NULL;
+	struct dirent *entry;
+	char path[64];
+	size_t n;
+	int err = kymo_engine_attach_process(branches->hub, branches->pid, flags, ops, branches, events, &n);
+
+	if (err)
+		return err;
+	branches->n_threads += (int)n;
+	snprintf(path, sizeof(path), "/proc/%d/task", branches->pid);
+	tasks = opendir(path);
+	while (tasks && (entry = readdir(tasks))) {
+		struct kymo_engine *engine;
+		const pid_t tid = (pid_t)atoi(entry->d_name);
+
+		if (tid <= 0 || kymo_engine_attach(branches->hub, tid, KYMO_ATTACH_MATCH_OPS | KYMO_ATTACH_MATCH_DATA,
+						   ops, branches, &engine))
+			continue;
+		each(branches, engine);
+		kymo_engine_put(engine);
+	}
+	return 0;
+}
+
 unsigned int branch_thread_exits(struct kymo_engine *engine, void *data, enum kymo_action action,
 				 const struct kymo_exit_report *report)
 {
@@ -105,6 +138,62 @@ unsigned int branch_thread_exits(struct kymo_engine *engine, void *data, enum ky
 	if (thread)
 		kymo_read_comm(thread->tid, thread->name);
 	return KYMO_ACTION_RESUME;
+}
+
+int branch_thread_attach(struct kymo_branches *branches, pid_t tid, unsigned int flags,
+			 const struct kymo_engine_ops *ops, unsigned int events, bool is_born)
+{
+	struct branch_thread *thread;
+	struct kymo_engine *engine;
+	int err = kymo_engine_attach(branches->hub, tid, KYMO_ATTACH_CREATE | flags, ops, branches, &engine);
+
+	if (err)
+		return err;
+	branches->n_threads++;
+	err = kymo_engine_set_events(engine, events);
+	thread = err ? NULL : branch_thread_of(branches, engine);
+	if (thread)
+		thread->is_born = is_born;
+	if (!err)
+		err = kymo_engine_control(engine, KYMO_ACTION_REPORT);
+	if (err && err != -EINPROGRESS) {
+		branches->n_threads--;
+		kymo_engine_control(engine, KYMO_ACTION_DETACH);
+	}
+	kymo_engine_put(engine);
+	return err == -EINPROGRESS ? 0 : err;
+}
+
+int branch_thread_want_stop(struct kymo_engine *engine)
+{
+	const int err = kymo_engine_control(engine, KYMO_ACTION_REPORT);
+
+	return err == -EINPROGRESS || err == -ESRCH ? 0 : err;
+}
+
+void branch_thread_note_end(struct branch_thread *thread, const struct kymo_signal_report *report, uint64_t at)
+{
+	const int number = report->info.si_signo;
+
+	thread->signal = number;
+	thread->at = at;
+	thread->at_space = thread->process->space;
+	thread->address = report->info.si_code > 0 && (number == SIGSEGV || number == SIGBUS)
+				  ? (uint64_t)(uintptr_t)report->info.si_addr
+				  : 0;
+}
+
+void branch_thread_reaped(struct kymo_branches *branches, struct branch_thread *thread,
+			  const struct kymo_reap_report *report)
+{
+	if (thread)
+		thread->engine = NULL; /* another one may be where it was */
+	branches->last = NULL;
+	branches->n_threads--;
+	if (report->superseded_by || !thread || thread->tid != branches->pid || branches->has_ended)
+		return; /* a child may get the id of a command that has ended */
+	branches->status = report->status;
+	branches->has_ended = true;
 }
 
 void branch_thread_ended(struct kymo_branches *branches, struct branch_thread *thread, int status)
@@ -193,14 +282,23 @@ void branch_thread_add(struct kymo_branches *branches, struct branch_thread *thr
 		.space = thread->process->space,
 		.kind = (uint8_t)kind,
 	};
-	const size_t before = thread->ring.capacity;
 
-	branch_ring_add(&thread->ring, &branch, LIVE_KEPT_MAX - branches->live_kept);
+	branches->last_stamp = branch.stamp;
+	branch_thread_add_at(branches, thread, &branch);
+}
+
+void branch_thread_add_at(struct kymo_branches *branches, struct branch_thread *thread,
+			  const struct kymo_branch *branch)
+{
+	const size_t before = thread->ring.capacity;
+	const bool is_anchor = branch->kind == KYMO_BRANCH_ANCHOR;
+
+	branch_ring_add(&thread->ring, branch, LIVE_KEPT_MAX - branches->live_kept);
 	branches->live_kept += thread->ring.capacity - before;
 	if (thread->ring.max < branches->options.tail)
 		branches_warn(branches, BRANCH_WARNING_SHORT);
-	branches->last_stamp = branch.stamp;
-	branches->n_taken++;
+	thread->n_anchors += is_anchor;
+	branches->n_taken += !is_anchor;
 }
 
 static bool is_pad(struct kymo_branches *branches, const struct branch_thread *thread, uint64_t address)
@@ -208,21 +306,6 @@ static bool is_pad(struct kymo_branches *branches, const struct branch_thread *t
 	const struct branch_region *region = branch_region_at(branch_thread_space(branches, thread), address);
 
 	return region && region->is_pad;
-}
-
-static enum kymo_branch_kind branch_kind(const struct kymo_step *step)
-{
-	switch (step->kind) {
-	case KYMO_STEP_CALL:
-		return KYMO_BRANCH_CALL;
-	case KYMO_STEP_RETURN:
-		return KYMO_BRANCH_RETURN;
-	case KYMO_STEP_JUMP:
-	case KYMO_STEP_CONDITIONAL:
-		return KYMO_BRANCH_JUMP;
-	default:
-		return KYMO_BRANCH_KERNEL;
-	}
 }
 
 /* `may_be_self`: an instruction may have been executed that leads to itself. */
@@ -241,7 +324,7 @@ static void compare(struct kymo_branches *branches, struct branch_thread *thread
 		branches_warn(branches, BRANCH_WARNING_PAD);
 	else
 		branch_thread_add(branches, thread, thread->now.pc, to,
-				  has_signal ? KYMO_BRANCH_SIGNAL : branch_kind(&thread->now.step));
+				  has_signal ? KYMO_BRANCH_SIGNAL : branch_step_kind(&thread->now.step));
 }
 
 void branch_thread_see(struct kymo_branches *branches, struct branch_thread *thread, bool is_step_end)

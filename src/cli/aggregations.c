@@ -347,8 +347,35 @@ static struct kymo_error *check_types(const struct reader *reader)
 	return error;
 }
 
-struct kymo_error *cli_aggregations_add(struct cli_aggregations *aggregations, enum kymo_aggr_kind kind,
-					const char *text, struct cli_probes *specs)
+/* Whether `marker`, which is recorded, is `name`, or begins what that ends. */
+static bool begins(const char *marker, const char *name)
+{
+	bool does = !strcmp(marker, name), is_last = false;
+
+	for (size_t i = 0; !does && !is_last; i++) {
+		kymo_cleanup_free char *start = kymo_marker_begin(name, i);
+
+		is_last = !start;
+		does = start && !strcmp(marker, start);
+	}
+	return does;
+}
+
+/* "m postgres:query__done …" of "postgres:query__done …" where -m has named its start or itself before: a fresh string.
+ * NULL: it is as it is, or memory is out. */
+static char *as_marker(const struct cli_probes *specs, const char *text)
+{
+	kymo_cleanup_free char *name = strndup(text, strcspn(text, " \t/"));
+	char *ret;
+
+	for (size_t i = 0; i < specs->n && name; i++)
+		if (specs->items[i].marker && begins(specs->items[i].marker, name))
+			return asprintf(&ret, "m %s", text) < 0 ? NULL : ret;
+	return NULL;
+}
+
+static struct kymo_error *add(struct cli_aggregations *aggregations, enum kymo_aggr_kind kind, const char *text,
+			      struct cli_probes *specs)
 {
 	struct reader reader = { .aggregations = aggregations, .specs = specs, .text = text, .aggr = { .kind = kind } };
 	struct kymo_error *error = kymo_aggr_split(kind, text, &reader.pieces);
@@ -368,6 +395,14 @@ struct kymo_error *cli_aggregations_add(struct cli_aggregations *aggregations, e
 	if (error)
 		kymo_aggr_deinit(&reader.aggr);
 	return error;
+}
+
+struct kymo_error *cli_aggregations_add(struct cli_aggregations *aggregations, enum kymo_aggr_kind kind,
+					const char *text, struct cli_probes *specs)
+{
+	kymo_cleanup_free char *marker = as_marker(specs, text);
+
+	return add(aggregations, kind, marker ? marker : text, specs);
 }
 
 /* ---- what the calls of a probe that is recorded are known by ---------------------------------- */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "cli/numbers.h"
 #include "cli/output.h"
 
@@ -34,40 +35,74 @@ int cli_branches_take_tail(struct cli_recording *recording, const char *text)
 
 int cli_branches_take_source(struct cli_recording *recording, const char *text)
 {
-	if (strcmp(text, "steps") && strcmp(text, "clones"))
-		return cli_usage(recording->name, "--branch-source is steps or clones, not '%s'", text);
-	recording->options.by_clones = !strcmp(text, "clones");
-	return 0;
+	static const char *const names[] = {
+		[KYMO_RECORD_BRANCHES_AUTO] = "auto",     [KYMO_RECORD_BRANCHES_PT] = "pt",
+		[KYMO_RECORD_BRANCHES_BTS] = "bts",       [KYMO_RECORD_BRANCHES_LBR] = "lbr",
+		[KYMO_RECORD_BRANCHES_CLONES] = "clones", [KYMO_RECORD_BRANCHES_STEPS] = "steps",
+	};
+
+	for (size_t i = 0; i < kymo_countof(names); i++) {
+		if (strcmp(text, names[i]) != 0)
+			continue;
+		recording->options.branch_source = (enum kymo_record_branch_source)i;
+		recording->says_branch_source = true;
+		return 0;
+	}
+	return cli_usage(recording->name, "--branch-source is auto, pt, bts, lbr, clones or steps, not '%s'", text);
+}
+
+/* Whether probes may be beside the source of branches: AUTO is clones then. */
+static bool may_be_beside(const struct kymo_record_options *options)
+{
+	return options->branch_source == KYMO_RECORD_BRANCHES_CLONES ||
+	       options->branch_source == KYMO_RECORD_BRANCHES_AUTO;
+}
+
+/* Of what the recorder counts or pairs, what branches do not go with; NULL: nothing. */
+static const char *other_aggregation(const struct cli_recording *recording)
+{
+	for (size_t i = 0; i < recording->aggregations.items.n; i++) {
+		const enum kymo_aggr_kind kind = recording->aggregations.items.items[i].kind;
+
+		if (kind == KYMO_AGGR_UNTIL)
+			continue;
+		return kind < KYMO_AGGR_N_KINDS ? "--count and the like" : "durations and entry() of -r";
+	}
+	return recording->aggregations.items.n && !may_be_beside(&recording->options) ? "--until" : NULL;
 }
 
 /* What else was asked for, as the user has written it; NULL: nothing. */
 static const char *other_request(const struct cli_recording *recording)
 {
 	const struct kymo_record_options *options = &recording->options;
+	const char *aggregation = other_aggregation(recording);
 
-	return recording->syscalls_text          ? "-s"
-	       : recording->aggregations.items.n ? "--count, --until and the like"
-	       : recording->specs.n              ? "-p, -r and -m"
-	       : options->all                    ? "--all"
-	       : options->backend                ? "--backend"
-	       : options->keep                   ? "--keep"
-	       : options->overwrite              ? "--overwrite"
-	       : options->complete               ? "--complete"
-	       : recording->has_stacks           ? "--stack"
-	       : recording->says_buffer          ? "--buffer"
-	       : recording->says_debug_file      ? "--debug-file"
-	       : recording->stack_size           ? "--stack-size"
-	       : options->frame_pointers         ? "--frame-pointers"
-						 : NULL;
+	return aggregation                                           ? aggregation
+	       : recording->syscalls_text && !may_be_beside(options) ? "-s"
+	       : recording->specs.n && !may_be_beside(options)       ? "-p, -r and -m"
+	       : options->n_snapshots                                ? "--snapshots"
+	       : options->all                                        ? "--all"
+	       : options->backend                                    ? "--backend"
+	       : options->keep                                       ? "--keep"
+	       : options->overwrite                                  ? "--overwrite"
+	       : options->complete                                   ? "--complete"
+	       : recording->specs.n                                  ? NULL
+	       : recording->has_stacks                               ? "--stack"
+	       : recording->says_buffer                              ? "--buffer"
+	       : recording->says_debug_file                          ? "--debug-file"
+	       : recording->stack_size                               ? "--stack-size"
+	       : options->frame_pointers                             ? "--frame-pointers"
+								     : NULL;
 }
 
 int cli_branches_check(struct cli_recording *recording)
 {
 	struct kymo_record_options *options = &recording->options;
+	const bool by_clones = options->branch_source == KYMO_RECORD_BRANCHES_CLONES;
 	const char *other;
 
 	if (!recording->branches.n)
-		return !options->tail && !options->by_clones
+		return !options->tail && !recording->says_branch_source
 			       ? -1
 			       : cli_usage(recording->name, "%s is for branches: add -b SPEC, or leave it out",
 					   options->tail ? "--tail" : "--branch-source");
@@ -75,16 +110,21 @@ int cli_branches_check(struct cli_recording *recording)
 	if (other)
 		return cli_usage(recording->name,
 				 "branches (-b) are recorded by themselves, of one process and, by --follow, its "
-				 "children: leave %s out",
-				 other);
+				 "children: leave %s out%s",
+				 other, recording->specs.n && !may_be_beside(options) ? ", or record by clones" : "");
 	if (!options->command && recording->says_follow && options->follow && options->existing)
 		return cli_usage(recording->name, "-b records no children that a process has already: to record those "
 						  "that it makes from now on, add --no-existing to --follow");
-	if (options->by_clones && !options->command)
-		return cli_usage(recording->name, "--branch-source clones is for a command that kymo launches: clones "
-						  "are put in before it runs");
-	if (options->by_clones && recording->says_follow && options->follow)
+	if (recording->specs.n && !options->command)
+		return cli_usage(recording->name, "-b is recorded with probes where kymo launches the command: leave "
+						  "the probes out, or give a command");
+	if (recording->specs.n && options->branch_source == KYMO_RECORD_BRANCHES_AUTO)
+		options->branch_source = KYMO_RECORD_BRANCHES_CLONES;
+	if (by_clones && recording->says_follow && options->follow && !recording->specs.n)
 		return cli_usage(recording->name, "--branch-source clones records no children: leave --follow out");
+	if (recording->specs.n && recording->says_follow && !options->follow)
+		return cli_usage(recording->name, "with -b the probes of children are recorded, too: leave --no-follow "
+						  "out");
 	options->branches = recording->branches.items;
 	options->n_branches = recording->branches.n;
 	if (!options->tail)

@@ -11,11 +11,11 @@
 
 #define DEFAULT_DIR "kymo.data"
 
-enum { THREAD = 1, LAST, ADDRESSES, JSON, DIFF };
+enum { THREAD = 1, LAST, BEFORE, ADDRESSES, JSON, DIFF };
 
 static const struct cli_option table[] = {
-	{ THREAD, 0, "thread", "TID" }, { LAST, 0, "last", "NUMBER" }, { ADDRESSES, 0, "addresses", NULL },
-	{ JSON, 0, "json", NULL },      { DIFF, 0, "diff", "DIR" },
+	{ THREAD, 0, "thread", "TID" },      { LAST, 0, "last", "NUMBER" }, { BEFORE, 0, "before", "EVENT" },
+	{ ADDRESSES, 0, "addresses", NULL }, { JSON, 0, "json", NULL },     { DIFF, 0, "diff", "DIR" },
 };
 
 struct words {
@@ -44,6 +44,9 @@ static int take_branches_option(int option, const struct cli_options *in, struct
 		status = parse_option_number(in, "--last", UINT32_MAX, &number);
 		words->view.last = (size_t)number;
 		return status;
+	case BEFORE:
+		words->view.before = in->value;
+		return 0;
 	case ADDRESSES:
 		words->view.addresses = true;
 		return 0;
@@ -84,11 +87,14 @@ static int read_words(int argc, char **argv, struct words *words)
 		if (status)
 			return status;
 	}
-	if (words->before && (words->view.json || words->view.thread || words->view.last))
+	if (words->before && (words->view.json || words->view.thread || words->view.last || words->view.before))
 		return cli_usage(argv[0], "--diff compares all threads, as text: leave %s out",
 				 words->view.json     ? "--json"
 				 : words->view.thread ? "--thread"
+				 : words->view.before ? "--before"
 						      : "--last");
+	if (words->view.json && words->view.before)
+		return cli_usage(argv[0], "--json has all branches: leave --before out");
 	if (!words->dir)
 		words->dir = DEFAULT_DIR;
 	return 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -17,20 +18,19 @@
 #include "gdb/gdb.h"
 #include "procfs/info.h"
 
-enum { OPTION_PID = 1, OPTION_EXEC, OPTION_PADS, OPTION_NO_PADS };
+enum { OPTION_PID = 1, OPTION_EXEC, OPTION_PADS, OPTION_NO_PADS, OPTION_EXIT_KILL };
 
 static const struct cli_option table[] = {
-	{ OPTION_PID, 'p', "pid", "PID" },
-	{ OPTION_EXEC, 0, "exec-gdb", NULL },
-	{ OPTION_PADS, 0, "pads", NULL },
-	{ OPTION_NO_PADS, 0, "no-pads", NULL },
+	{ OPTION_PID, 'p', "pid", "PID" },          { OPTION_EXEC, 0, "exec-gdb", NULL },
+	{ OPTION_PADS, 0, "pads", NULL },           { OPTION_NO_PADS, 0, "no-pads", NULL },
+	{ OPTION_EXIT_KILL, 0, "exit-kill", NULL },
 };
 
 struct words {
 	pid_t pid;
 	char **command;
 	enum kymo_gdb_pads pads;
-	bool executes;
+	bool executes, kills_launched;
 };
 
 /* A number is no command, unless it stands after "--". */
@@ -54,6 +54,8 @@ static int read_words(int argc, char **argv, struct words *ret)
 			continue;
 		if (option == OPTION_EXEC)
 			words.executes = true;
+		else if (option == OPTION_EXIT_KILL)
+			words.kills_launched = true;
 		else if (option == OPTION_PADS || option == OPTION_NO_PADS)
 			words.pads = option == OPTION_PADS ? KYMO_GDB_PADS_ALL : KYMO_GDB_PADS_NONE;
 		else if (!cli_parse_pid(options.value, &words.pid))
@@ -68,14 +70,19 @@ static int read_words(int argc, char **argv, struct words *ret)
 	if (words.pid && words.command)
 		return cli_usage("gdb", "either a process or a command: '%s' is too much", words.command[0]);
 	if (!words.pid && !words.command)
-		return cli_usage("gdb", "which process? give its id or a command");
+		return cli_usage("gdb", "which process? give a PID or a command");
+	if (words.kills_launched && !words.command)
+		return cli_usage("gdb", "--exit-kill requires a command: process %d was not started by kymo",
+				 words.pid);
 	*ret = words;
 	return -1;
 }
 
 static struct kymo_error *begin_stub(const struct words *words, struct kymo_gdb **ret)
 {
-	const struct kymo_gdb_options options = { .is_for_one = true, .pads = words->pads, .print = cli_gdb_print };
+	const struct kymo_gdb_options options = {
+		.is_for_one = true, .kills_launched = words->kills_launched, .pads = words->pads, .print = cli_gdb_print
+	};
 	struct kymo_gdb *gdb = NULL;
 	struct kymo_error *error = kymo_gdb_create(&options, &gdb);
 
@@ -130,6 +137,8 @@ static int serve_here(const struct words *words)
 		error = serve_clients(gdb, &socket, wake, wake);
 	}
 	kymo_gdb_socket_deinit(&socket);
+	if (words->kills_launched && cli_worker_is_alone(&worker))
+		_exit(1); /* the front was killed; the kernel kills what was launched */
 	cli_gdb_leave(gdb, wake);
 	return error ? cli_fail("gdb", error) : 0;
 }

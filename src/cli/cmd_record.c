@@ -19,7 +19,6 @@
 
 #define BUFFER_DEFAULT (UINT64_C(16) << 20)
 #define SOON_MS 200
-#define CLI_STEPS_COST "100,000 times slower than the program"
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
@@ -229,10 +228,11 @@ static void summarize_branches(const struct cli_recording *recording, const stru
 
 	if (result->are_overwritten)
 		fprintf(stderr, "kymo: the newest %s %s (earlier ones were overwritten)",
-			cli_format_count(result->events, kept), result->events == 1 ? "branch" : "branches");
-	else if (result->events < result->branches)
+			cli_format_count(result->kept_branches, kept),
+			result->kept_branches == 1 ? "branch" : "branches");
+	else if (result->kept_branches < result->branches)
 		fprintf(stderr, "kymo: %s branches, the last %s of them", cli_format_count(result->branches, taken),
-			cli_format_count(result->events, kept));
+			cli_format_count(result->kept_branches, kept));
 	else
 		fprintf(stderr, "kymo: %s %s", cli_format_count(result->branches, taken),
 			result->branches == 1 ? "branch" : "branches");
@@ -257,11 +257,25 @@ static void summarize(const struct cli_recording *recording, const struct kymo_r
 		fprintf(stderr, "kymo: %s%s %s (%s)", result->is_estimate ? "about " : "",
 			cli_format_count(result->events, events), result->events == 1 ? "event" : "events",
 			cli_format_bytes(result->bytes, bytes));
+	if (result->in_no_row)
+		fprintf(stderr, ", %s in no row", cli_format_count(result->in_no_row, lost));
 	fprintf(stderr, ", %s lost, in %s; 'kymo report%s%s' shows them\n",
 		result->lost ? cli_format_count(result->lost, lost) : "none", directory, is_elsewhere ? " " : "",
 		is_elsewhere ? directory : "");
 	if (result->lost)
 		tell_losses(recording, result);
+}
+
+/* Probes, branches, or both. */
+static void summarize_all(const struct cli_recording *recording, const struct kymo_record_result *result)
+{
+	struct kymo_record_result probes = *result;
+
+	probes.events -= result->kept_branches;
+	if (recording->options.n_specs)
+		summarize(recording, &probes);
+	if (recording->options.n_branches)
+		summarize_branches(recording, result);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -353,10 +367,8 @@ static void end_view(const struct cli_recording *recording, const struct kymo_re
  * would die of it. */
 static int begin_branches(struct cli_recording *recording)
 {
-	if (recording->options.by_clones)
+	if (recording->options.branch_source == KYMO_RECORD_BRANCHES_CLONES)
 		return -1;
-	if (!recording->quiet)
-		fprintf(stderr, "kymo: branches are recorded by single steps, " CLI_STEPS_COST ": for short windows\n");
 	return cli_worker_begin(recording->options.command, CLI_WORKER_LOSS, &recording->worker);
 }
 
@@ -388,10 +400,8 @@ static int run_recording(struct cli_recording *recording)
 		return cli_fail(recording->name, error);
 	if (recording->view)
 		end_view(recording, &result);
-	else if (!recording->quiet && recording->options.n_branches)
-		summarize_branches(recording, &result);
 	else if (!recording->quiet)
-		summarize(recording, &result);
+		summarize_all(recording, &result);
 	failed = show_tables(recording);
 	was_stopped = control.stop;
 	if (result.shared || result.shared_hub)

@@ -54,17 +54,13 @@ static struct kymo_error *try_file(struct file *file, const struct kymo_module *
 	return error;
 }
 
-static struct kymo_error *take_refusal(void)
+/* That of the first file that no module has taken, or NULL. The file keeps it: it may be asked for again. */
+static struct kymo_error *find_refusal(void)
 {
-	struct kymo_error *refusal = NULL;
-
-	for (size_t i = 0; i < files.n && !refusal; i++) {
-		if (files.items[i].is_used)
-			continue;
-		refusal = files.items[i].refusal;
-		files.items[i].refusal = NULL;
-	}
-	return refusal;
+	for (size_t i = 0; i < files.n; i++)
+		if (!files.items[i].is_used && files.items[i].refusal)
+			return kymo_error_create(files.items[i].refusal->code, "%s", files.items[i].refusal->message);
+	return NULL;
 }
 
 struct kymo_error *cli_debug_open(const struct kymo_module *module, struct kymo_debug **ret)
@@ -81,7 +77,7 @@ struct kymo_error *cli_debug_open(const struct kymo_module *module, struct kymo_
 		return NULL;
 	}
 	kymo_debug_close(debug);
-	refusal = error->code == KYMO_ERROR_NOT_FOUND ? take_refusal() : NULL;
+	refusal = error->code == KYMO_ERROR_NOT_FOUND ? find_refusal() : NULL;
 	if (!refusal)
 		return error;
 	kymo_error_destroy(error);
@@ -90,7 +86,7 @@ struct kymo_error *cli_debug_open(const struct kymo_module *module, struct kymo_
 
 struct kymo_error *cli_debug_files_check(void)
 {
-	struct kymo_error *refusal = take_refusal();
+	struct kymo_error *refusal = find_refusal();
 
 	for (size_t i = 0; i < files.n && !refusal; i++)
 		if (!files.items[i].is_used)

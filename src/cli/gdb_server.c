@@ -402,12 +402,15 @@ static bool take_streams(int streams[2])
 static int fail_server(const struct words *words, struct kymo_error *error)
 {
 	const bool is_missing = error->code == KYMO_ERROR_NOT_FOUND && words->command && !words->attaches;
+	const bool is_wrong = error->code == KYMO_ERROR_USAGE;
 	const bool is_gone = words->has_failed && kill(words->pid, 0) && errno == ESRCH;
 	const int why = is_gone ? ESRCH : EPERM;
 
 	if (words->has_failed)
 		fprintf(stderr, "Cannot attach to process %d: %s (%d)\n", words->pid, strerror(why), why);
-	if (is_gone)
+	if (!is_gone && is_wrong)
+		fprintf(stderr, "kymo: %s\ntry 'kymo-gdbserver --help'\n", error->message);
+	if (is_gone || is_wrong)
 		kymo_error_destroy(error);
 	else
 		cli_fail(NULL, error);

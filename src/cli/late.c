@@ -14,6 +14,7 @@
 #include "branch/branch.h"
 #include "cli/modules.h"
 #include "cli/output.h"
+#include "probe/code/missing.h"
 #include "probe/spec/spec.h"
 #include "sym/files.h"
 #include "sym/find.h"
@@ -139,7 +140,7 @@ static struct kymo_error *check_function(const struct kymo_record_options *optio
 	kymo_cleanup_free char *path = find_path(spec->file);
 	kymo_cleanup_free const struct kymo_symbol **symbols = NULL;
 	struct kymo_module *module = NULL;
-	char near[512] = "";
+	char meant[600] = "";
 	size_t n = 1;
 
 	if (path && strchr(spec->file, '/') && is_script(path))
@@ -154,14 +155,13 @@ static struct kymo_error *check_function(const struct kymo_record_options *optio
 	if (!module)
 		return NULL;
 	kymo_error_destroy(kymo_module_find(module, spec->symbol, &symbols, &n));
-	if (!n && !kymo_is_glob(spec->symbol))
-		kymo_module_nearest(module, spec->symbol, near, sizeof(near));
+	if (!n)
+		kymo_missing_function(module, spec->symbol, meant, sizeof(meant));
 	return n ? NULL
 		 : kymo_error_create(KYMO_ERROR_NOT_FOUND,
-				     "%s has no function %s, and %s was not run%s%s. Write --late if another file of "
+				     "%s has no function %s, and %s was not run%s. Write --late if another file of "
 				     "that name has it",
-				     path, spec->symbol, options->command[0], *near ? "; the nearest names are " : "",
-				     near);
+				     path, spec->symbol, options->command[0], meant);
 }
 
 static struct kymo_error *no_such_file(const struct kymo_record_options *options, const char *program, const char *name)

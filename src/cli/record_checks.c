@@ -39,9 +39,9 @@ int cli_record_check_flight_recorder(struct cli_recording *recording)
 				 "with --overwrite kymo does not read the records before the end, and "
 				 "durations of calls, and entry(), are known to the recorder alone: write "
 				 "--keep SIZE in place of --overwrite");
-	if (has_conditions && !recording->has_written && !recording->n_tables)
+	if (has_conditions && !recording->has_written && !recording->n_tables && !recording->branches.n)
 		return cli_usage(recording->name, "--until says when to end, and nothing is recorded: add a probe with "
-						  "-p, -r, -m or -s");
+						  "-p, -r, -m or -s, or branches with -b");
 	if (!has_conditions && (recording->says_after || options->n_snapshots))
 		return cli_usage(recording->name, "%s belongs to --until CONDITION: add it",
 				 recording->says_after ? "--after" : "--snapshots");

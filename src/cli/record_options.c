@@ -50,6 +50,7 @@ enum {
 	QUIET,
 	NO_RSEQ,
 	FAST_READS,
+	NO_FAST_READS,
 	DISPLACE_FAULTING,
 	FOLLOW,
 	NO_FOLLOW,
@@ -95,6 +96,7 @@ static const struct cli_option table[] = {
 	{ QUIET, 'q', "quiet", NULL },
 	{ NO_RSEQ, 0, "no-rseq", NULL },
 	{ FAST_READS, 0, "fast-reads", NULL },
+	{ NO_FAST_READS, 0, "no-fast-reads", NULL },
 	{ DISPLACE_FAULTING, 0, "displace-faulting", NULL },
 	{ FOLLOW, 0, "follow", NULL },
 	{ NO_FOLLOW, 0, "no-follow", NULL },
@@ -268,7 +270,6 @@ static const struct {
 } flags[] = {
 	{ OVERWRITE, OPTION(overwrite) },
 	{ NO_RSEQ, OPTION(no_rseq) },
-	{ FAST_READS, OPTION(fast_reads) },
 	{ FRAME_POINTERS, OPTION(frame_pointers) },
 	{ NO_INLINE, OPTION(no_inline) },
 	{ ALLOW_WRITE, OPTION(allow_write) },
@@ -287,6 +288,11 @@ static bool take_flag(struct cli_recording *recording, int id)
 	switch (id) {
 	case NO_EXISTING:
 		recording->options.existing = false;
+		return true;
+	case FAST_READS:
+	case NO_FAST_READS:
+		recording->options.fast_reads = id == FAST_READS;
+		recording->options.no_fast_reads = id == NO_FAST_READS;
 		return true;
 	case FOLLOW:
 	case NO_FOLLOW:
@@ -514,7 +520,7 @@ static int check_options(struct cli_recording *recording)
 	if (status)
 		return status;
 	if (!recording->says_follow)
-		options->follow = options->command && !options->n_branches;
+		options->follow = options->command && (!options->n_branches || recording->specs.n);
 	if (!options->existing && !(has_targets && options->follow))
 		return cli_usage(recording->name,
 				 "--no-existing leaves out the children that a followed process has: add "

@@ -33,6 +33,7 @@ struct cli_recording {
 	const char *syscalls_text;        /* the first; NULL: none */
 	bool quiet;
 	bool says_follow; /* or not to */
+	bool says_branch_source;
 	bool says_string_size, says_buffer, says_after, says_debug_file;
 	bool has_stacks;          /* records have the stack */
 	uint16_t stack_size;      /* 0: not said */

@@ -7,12 +7,26 @@
 #include "cli/modules.h"
 #include "cli/structures.h"
 #include "cli/types.h"
+#include "probe/code/missing.h"
 #include "sym/debug.h"
 #include "sym/find.h"
 #include "sym/module.h"
 #include "sym/sym.h"
 
 /* ---- where it is ----------------------------------------------------------------------------- */
+
+/* A file of debug information that the user has named may have the name, and be of another build. */
+static struct kymo_error *refuse_symbol(struct kymo_module *module, const struct kymo_spec *spec)
+{
+	struct kymo_debug *debug = NULL;
+	struct kymo_error *error = cli_debug_open(module, &debug);
+
+	kymo_debug_close(debug);
+	if (error && error->code != KYMO_ERROR_NOT_FOUND)
+		return error;
+	kymo_error_destroy(error);
+	return kymo_no_such_function(module, spec->file, spec->symbol);
+}
 
 /* Of functions with that name there has to be one. */
 static struct kymo_error *find_symbol(struct kymo_module *module, const struct kymo_spec *spec, uint64_t *ret)
@@ -25,8 +39,7 @@ static struct kymo_error *find_symbol(struct kymo_module *module, const struct k
 	if (error)
 		return error;
 	if (!n)
-		return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no function %s", kymo_module_path(module),
-					 spec->symbol);
+		return refuse_symbol(module, spec);
 	for (size_t i = 1; i < n; i++)
 		others += found[i]->vaddr != found[0]->vaddr;
 	if (others)

@@ -11,6 +11,7 @@
 #include "cli/modules.h"
 #include "cli/numbers.h"
 #include "cli/source_pattern.h"
+#include "probe/code/missing.h"
 #include "probe/spec/spec.h"
 #include "sym/debug.h"
 #include "sym/files.h"
@@ -151,15 +152,6 @@ static struct kymo_error *find_line(struct cli_source *source, const char *file,
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-static struct kymo_error *no_function(const struct cli_source *source, const char *name)
-{
-	char near[512];
-
-	kymo_module_nearest(source->module, name, near, sizeof(near));
-	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no function %s%s%s", kymo_module_path(source->module),
-				 name, *near ? "; the nearest names are " : "", near);
-}
-
 /* Where it is inlined, so many bytes farther on; `n_ret`: in how many places. */
 static struct kymo_error *take_instances(struct cli_source *source, const char *name, int64_t offset, size_t *n_ret)
 {
@@ -186,7 +178,7 @@ static struct kymo_error *find_function(struct cli_source *source, const char *n
 	if (error || n)
 		return error;
 	error = take_instances(source, name, offset, &n);
-	return error || n ? error : no_function(source, name);
+	return error || n ? error : kymo_no_such_function(source->module, kymo_module_path(source->module), name);
 }
 
 /* "work:3": so many lines after the one that the function begins with. */

@@ -5,15 +5,6 @@
 
 #include "wire/event.h"
 
-uint32_t kymo_ctf_event_size(const struct kymo_ctf_event *event)
-{
-	uint32_t size = KYMO_EVENT_ARGS_OFFSET + event->has_faults;
-
-	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++)
-		size += kymo_type_size(event->fields[i].type);
-	return size;
-}
-
 static bool has_type(const struct kymo_ctf_event *event, enum kymo_type type)
 {
 	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++)
@@ -22,9 +13,12 @@ static bool has_type(const struct kymo_ctf_event *event, enum kymo_type type)
 	return false;
 }
 
-bool kymo_ctf_event_varies(const struct kymo_ctf_event *event)
+void kymo_ctf_event_measure(struct kymo_ctf_event *event)
 {
-	return has_type(event, KYMO_TYPE_STRING) || has_type(event, KYMO_TYPE_BYTES);
+	event->size = KYMO_EVENT_ARGS_OFFSET + event->has_faults;
+	for (uint32_t i = 0; i < kymo_ctf_n_values(event); i++)
+		event->size += kymo_type_size(event->fields[i].type);
+	event->is_fixed = !has_type(event, KYMO_TYPE_STRING) && !has_type(event, KYMO_TYPE_BYTES);
 }
 
 uint32_t kymo_ctf_record_max(const struct kymo_ctf_event *event)
@@ -51,24 +45,31 @@ static size_t value_size(const struct kymo_ctf_field *field, const uint8_t *at, 
 	return sizeof(size) + (size_t)size * kymo_ctf_element_size(field);
 }
 
-bool kymo_ctf_body_size(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret)
+/* Bytes of the first `n` values, as kymo_ctf_body_size(). */
+static bool size_of_values(const struct kymo_ctf_event *event, uint32_t n, const uint8_t *body, size_t left,
+			   uint32_t *ret)
 {
 	const size_t max = kymo_ctf_record_max(event) - KYMO_EVENT_ARGS_OFFSET;
 	size_t at = event->has_faults;
 
 	left = left < max ? left : max;
-	for (uint32_t i = 0; i < kymo_ctf_n_values(event) && at <= left; i++)
+	for (uint32_t i = 0; i < n && at <= left; i++)
 		at += value_size(&event->fields[i], body + at, left - at);
 	*ret = (uint32_t)at;
 	return at <= left;
 }
 
+bool kymo_ctf_body_size(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret)
+{
+	if (!event->is_fixed)
+		return size_of_values(event, kymo_ctf_n_values(event), body, left, ret);
+	*ret = event->size - KYMO_EVENT_ARGS_OFFSET;
+	return *ret <= left;
+}
+
 bool kymo_ctf_size_before_stack(const struct kymo_ctf_event *event, const uint8_t *body, size_t left, uint32_t *ret)
 {
-	struct kymo_ctf_event head = *event;
-
-	head.has_stack = head.has_stack_pointer = false;
-	return kymo_ctf_body_size(&head, body, left, ret);
+	return size_of_values(event, event->n_fields, body, left, ret);
 }
 
 uint32_t kymo_ctf_record_size(const struct kymo_ctf_event *event, const uint8_t *bytes, size_t left)

@@ -63,6 +63,7 @@ enum kymo_ctf_branch_kind {
 	KYMO_CTF_BRANCH_KERNEL, /* the kernel led elsewhere */
 	KYMO_CTF_BRANCH_EXEC,   /* another program begins */
 	KYMO_CTF_BRANCH_ENTER,  /* recorded code is entered from code that is not */
+	KYMO_CTF_BRANCH_ANCHOR, /* no branch: the thread has made the record of that time here, of another event */
 	KYMO_CTF_BRANCH_KINDS,
 };
 
@@ -145,7 +146,8 @@ struct kymo_ctf_event {
 	bool has_stack;         /* one field more, KYMO_STACK_FIELD, after the others */
 	bool has_stack_pointer; /* of ENTRY and RETURN: one field more, KYMO_STACK_POINTER_FIELD, after the others */
 	bool has_faults;        /* the record carries the faults byte */
-	uint32_t size;          /* least bytes of a record, header included; computed by kymo_ctf_event_size() */
+	uint32_t size;          /* least bytes of a record, header included; by kymo_ctf_event_measure() */
+	bool is_fixed;          /* likewise: all records have that size */
 	/* What the report says about the site; in the TSDL event block all of it is one `model.emf.uri` (see site.h)
 	 * that other readers skip. May be NULL / 0. */
 	char *path;       /* the file */
@@ -160,16 +162,15 @@ struct kymo_ctf_event {
 	enum kymo_ctf_kind kind;
 	uint32_t aggregated; /* while a trace is written: not 0: no record of it is, and the metadata lack it … */
 	bool waits;          /* … but for these, which are written when the duration of their call is known */
+	bool is_written;     /* … and these, which are written as they come */
 	uint8_t duration;    /* the same: 1 + the field that is the duration; 0: none is */
 	/* Of ENTRY and RETURN: of the function's entry in the file; `path`, `build_id` and this name the function. */
 	uint64_t function_offset;
 };
 
-/* Bytes of a record of `event`; where it has strings or bytes, of one in which they are empty. */
-uint32_t kymo_ctf_event_size(const struct kymo_ctf_event *event);
-
-/* Its records are not all of one size. */
-bool kymo_ctf_event_varies(const struct kymo_ctf_event *event);
+/* Compute `size`, of a record of which strings and bytes are empty, and `is_fixed`. To be called when the fields are
+ * there. */
+void kymo_ctf_event_measure(struct kymo_ctf_event *event);
 
 /* The largest that a record of it can be. */
 uint32_t kymo_ctf_record_max(const struct kymo_ctf_event *event);
@@ -191,6 +192,12 @@ static inline bool kymo_ctf_is_of_branches(const struct kymo_ctf_event *event)
 {
 	return event->kind == KYMO_CTF_BRANCH || event->kind == KYMO_CTF_BRANCH_CODE ||
 	       event->kind == KYMO_CTF_BRANCH_THREAD;
+}
+
+/* While a trace is written: whether it has records of the event. */
+static inline bool kymo_ctf_has_records(const struct kymo_ctf_event *event)
+{
+	return !event->aggregated || event->waits || event->is_written;
 }
 
 /* How many values a record of it has: its fields, the stack, and the stack pointer. */

@@ -382,7 +382,7 @@ static bool parse_event_body(struct parser *p, struct kymo_ctf_event *event)
 	if (!parse_fields(p, event) || !kymo_parser_expect(p, "};"))
 		return false;
 	take_stack_fields(event);
-	event->size = kymo_ctf_event_size(event);
+	kymo_ctf_event_measure(event);
 	return true;
 }
 

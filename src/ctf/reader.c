@@ -85,7 +85,7 @@ static struct kymo_error *make_layouts(struct kymo_ctf_reader *reader)
 		layout->size = event->size;
 		layout->n_fields = (uint8_t)kymo_ctf_n_values(event);
 		layout->has_faults = event->has_faults;
-		layout->varies = kymo_ctf_event_varies(event);
+		layout->varies = !event->is_fixed;
 		for (uint32_t field = 0; field < layout->n_fields; field++)
 			layout->types[field] = (uint8_t)event->fields[field].type;
 	}

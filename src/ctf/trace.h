@@ -19,6 +19,7 @@
  * see.
  */
 #define KYMO_ENV_BRANCHES "branches"
+#define KYMO_BRANCHES_BY_STEPS "single steps" /* the source that sees all branches of the code that was chosen */
 #define KYMO_ENV_BRANCHES_CHOSEN "branches_chosen"
 #define KYMO_ENV_BRANCHES_UNSEEN "branches_unseen"
 

@@ -245,7 +245,7 @@ static void write_whole_metadata(FILE *out, const struct kymo_ctf_trace *trace)
 	fputs(KYMO_TSDL_STREAM, out);
 	fputs(trace->is_packed ? KYMO_TSDL_PACKED : KYMO_TSDL_PLAIN, out);
 	for (size_t i = 0; i < trace->n_events; i++)
-		if (!trace->events[i].aggregated || trace->events[i].waits)
+		if (kymo_ctf_has_records(&trace->events[i]))
 			write_event(out, &trace->events[i]);
 }
 

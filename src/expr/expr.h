@@ -55,6 +55,8 @@ struct kymo_expr_names {
 				   struct kymo_expr_meaning *ret);
 	/* The type of the source that the `size` bytes at `name` are, such as "struct conn"; NULL in `ret`: none. */
 	struct kymo_error *(*type)(void *data, const char *name, size_t size, const struct kymo_ctype **ret);
+	/* The name of the type that is most like it, without "struct" and the like; NULL: none is. It lives on. */
+	const char *(*near_type)(void *data, const char *name, size_t size);
 	struct kymo_error *(*members)(void *data, const struct kymo_ctype *type, const struct kymo_ctype_member **ret,
 				      size_t *n_ret);
 	/* The same, with structures without names as members (shape.h). */
@@ -67,6 +69,7 @@ struct kymo_expr_names {
 	struct kymo_error *(*enumerator)(void *data, const char *text, const char *name, size_t size,
 					 const struct kymo_ctype **type_ret, int64_t *value_ret);
 	void *data;
+	const char *lacks_types; /* why `type` knows none: a sentence; or NULL */
 };
 
 /* An expression in a text: [start, end). The carets of errors stand below `text`. */

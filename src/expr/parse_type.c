@@ -64,6 +64,24 @@ static bool is_variable(const struct expr_reader *reader, const char *at, const 
 	return !error;
 }
 
+static bool refuse_unknown(struct expr_reader *reader, const char *at, const char *end)
+{
+	const struct kymo_expr_names *names = reader->tree->names;
+	const int size = (int)(end - at);
+	const char *near = names->near_type ? names->near_type(names->data, at, (size_t)(end - at)) : NULL;
+
+	if (names->lacks_types)
+		return expr_fail(reader, at, "there is no type '%.*s': %s", size, at, names->lacks_types);
+	if (!names->type)
+		return expr_fail(reader, at,
+				 "there is no type '%.*s'; write that of an integer, such as (int)arg0 or (long *)arg0",
+				 size, at);
+	return expr_fail(
+		reader, at,
+		"there is no type '%.*s' in the debug information%s%s%s; --types FILE reads those of FILE, too", size,
+		at, near ? ", and the nearest is '" : "", near ? near : "", near ? "'" : "");
+}
+
 /* A type of the source at the reader. False: there is none, or an error. */
 static bool read_source_type(struct expr_reader *reader, bool is_cast, struct kymo_expr_type *ret)
 {
@@ -85,9 +103,7 @@ static bool read_source_type(struct expr_reader *reader, bool is_cast, struct ky
 	if (!ctype && !is_certain)
 		return false;
 	if (!ctype)
-		return expr_fail(reader, at, "there is no type '%.*s'%s", (int)(end - at), at,
-				 names->type ? " in the debug information"
-					     : "; write that of an integer, such as (int)arg0 or (long *)arg0");
+		return refuse_unknown(reader, at, end);
 	reader->tree->is_later |= ctype == &kymo_expr_later;
 	*ret = kymo_expr_type_of(ctype);
 	reader->at = end;

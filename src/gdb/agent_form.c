@@ -8,6 +8,7 @@
 #include "arch/fetch.h"
 #include "arch/registers.h"
 #include "gdb/agent_code.h"
+#include "gdb/agent_print.h"
 
 enum {
 	CODE_MAX = 1024, /* bytes: more than fit into a form */
@@ -21,6 +22,7 @@ struct compiler {
 	uint64_t pc;
 	struct kymo_form *form;
 	bool has_failed;
+	struct gdb_print *print;             /* NULL: it has a value, and prints nothing */
 	uint16_t ops[CODE_MAX + 1];          /* by instruction: its first operation, or NONE. At `size`: the end */
 	bool is_target[CODE_MAX + 1];        /* of a jump that was compiled already */
 	uint16_t targets[KYMO_FORM_OPS_MAX]; /* of jumps, by operation: an instruction */
@@ -233,6 +235,25 @@ static bool is_one_operation(unsigned int op, struct kymo_form_op *ret)
 	return true;
 }
 
+/* It takes a function and a channel, which are of no use here, and then the arguments: the first was pushed last. */
+static void compile_printf(struct compiler *to, size_t first)
+{
+	const uint64_t n = take_operand(to, 1), size = take_operand(to, 2);
+	struct gdb_print *print = to->print;
+	uint64_t ignored;
+
+	if (to->has_failed || !print || print->format || n > KYMO_WIRE_PRINT_ARGS || !size ||
+	    to->size - to->at != size + 1 || to->code[to->at + size - 1] || to->code[to->at + size] != AGENT_END ||
+	    !take_constant(to, first, &ignored) || !take_constant(to, first, &ignored)) {
+		to->has_failed = true;
+		return;
+	}
+	print->n = (size_t)n;
+	print->format = (const char *)to->code + to->at;
+	print->format_size = (size_t)size - 1;
+	to->at += size;
+}
+
 static void compile_one(struct compiler *to)
 {
 	const size_t first = to->at;
@@ -279,6 +300,9 @@ static void compile_one(struct compiler *to)
 	case AGENT_PICK:
 		emit_with(to, KYMO_FORM_PICK, take_operand(to, 1));
 		break;
+	case AGENT_PRINTF:
+		compile_printf(to, first);
+		break;
 	default:
 		to->has_failed |= !is_one_operation(op, &plain);
 		if (!to->has_failed)
@@ -301,24 +325,70 @@ static void close_form_jumps(struct compiler *to)
 	}
 }
 
+static bool compile_all(struct compiler *to)
+{
+	size_t last = 0;
+
+	if (!to->size || to->size > CODE_MAX)
+		return false;
+	for (size_t i = 0; i <= to->size; i++)
+		to->ops[i] = NONE;
+	to->form->n = 0;
+	while (to->at < to->size && !to->has_failed) {
+		last = to->at;
+		to->ops[last] = (uint16_t)to->form->n;
+		compile_one(to);
+	}
+	if (to->has_failed || to->code[last] != AGENT_END)
+		return false;
+	to->ops[to->size] = (uint16_t)to->form->n;
+	close_form_jumps(to);
+	return !to->has_failed;
+}
+
 bool gdb_agent_compile(const uint8_t *code, size_t size, uint64_t pc, struct kymo_form *ret)
 {
 	struct compiler to = { .code = code, .size = size, .pc = pc, .form = ret };
-	size_t last = 0;
 
-	if (!size || size > CODE_MAX)
-		return false;
-	for (size_t i = 0; i <= size; i++)
-		to.ops[i] = NONE;
-	ret->n = 0;
-	while (to.at < size && !to.has_failed) {
-		last = to.at;
-		to.ops[last] = (uint16_t)ret->n;
-		compile_one(&to);
+	return compile_all(&to) && kymo_form_check(ret, KYMO_FETCH_REGISTERS, 0);
+}
+
+static void cut_form(const struct kymo_form *from, uint32_t begin, uint32_t end, struct kymo_form *ret)
+{
+	ret->n = end - begin;
+	for (uint32_t i = begin; i < end; i++) {
+		ret->ops[i - begin] = from->ops[i];
+		if (kymo_form_is_jump(&from->ops[i]))
+			ret->ops[i - begin].value -= begin;
 	}
-	if (to.has_failed || code[last] != AGENT_END)
+}
+
+/* The argument whose operations begin there is the longest form: each one behind it leaves one value more. Where it
+ * ends; 0: it is none. */
+static uint32_t take_argument(const struct kymo_form *all, uint32_t begin, struct kymo_form *ret)
+{
+	for (uint32_t end = all->n; end > begin; end--) {
+		cut_form(all, begin, end, ret);
+		if (kymo_form_check(ret, KYMO_FETCH_REGISTERS, 0))
+			return end;
+	}
+	return 0;
+}
+
+bool gdb_agent_compile_print(const uint8_t *code, size_t size, uint64_t pc, struct gdb_print *ret)
+{
+	struct kymo_form all;
+	struct compiler to = { .code = code, .size = size, .pc = pc, .form = &all, .print = ret };
+	uint32_t at = 0;
+
+	ret->format = NULL;
+	if (!compile_all(&to) || !ret->format ||
+	    !gdb_agent_strings(ret->format, ret->format_size, ret->n, &ret->strings))
 		return false;
-	to.ops[size] = (uint16_t)ret->n;
-	close_form_jumps(&to);
-	return !to.has_failed && kymo_form_check(ret, KYMO_FETCH_REGISTERS, 0);
+	for (size_t i = ret->n; i-- > 0;) {
+		at = take_argument(&all, at, &ret->args[i]);
+		if (!at)
+			return false;
+	}
+	return at == all.n;
 }

@@ -262,24 +262,56 @@ static bool take_escape(struct source *source, char *ret)
 	return true;
 }
 
+/* What comes next: a character, of which is true, or a conversion. False: the format is wrong. */
+static bool take_next(struct source *source, char *c_ret, bool *is_char_ret, struct conversion *conversion_ret)
+{
+	char c = *source->at++;
+
+	if (c == '\\' && !take_escape(source, &c))
+		return false;
+	*c_ret = c;
+	*is_char_ret = source->at[-1] != '%' || c != '%' || take(source, '%');
+	return *is_char_ret || take_conversion(source, conversion_ret);
+}
+
 static bool print(struct source *source, const uint64_t *args, size_t n, const struct gdb_agent_target *memory,
 		  struct gdb_text *out)
 {
 	struct conversion conversion;
 	size_t i = 0;
+	bool is_char;
+	char c;
 
 	while (source->at < source->end) {
-		char c = *source->at++;
-
-		if (c == '\\' && !take_escape(source, &c))
+		if (!take_next(source, &c, &is_char, &conversion))
 			return false;
-		if (source->at[-1] != '%' || c != '%' || take(source, '%')) {
+		if (is_char)
 			gdb_text_bytes(out, &c, 1);
-			continue;
-		}
-		if (i == n || !take_conversion(source, &conversion))
+		else if (i == n)
 			return false;
-		convert(out, &conversion, args[i++], memory);
+		else
+			convert(out, &conversion, args[i++], memory);
+	}
+	return i == n;
+}
+
+bool gdb_agent_strings(const char *format, size_t size, size_t n, uint32_t *ret)
+{
+	struct source source = { format, format + size };
+	struct conversion conversion;
+	size_t i = 0;
+	bool is_char;
+	char c;
+
+	*ret = 0;
+	while (source.at < source.end) {
+		if (!take_next(&source, &c, &is_char, &conversion))
+			return false;
+		if (is_char)
+			continue;
+		if (i == n || i == 32)
+			return false;
+		*ret |= (uint32_t)(conversion.type == 's') << i++;
 	}
 	return i == n;
 }

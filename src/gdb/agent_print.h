@@ -14,4 +14,8 @@
 bool gdb_agent_print(const char *format, size_t size, const uint64_t *args, size_t n,
 		     const struct gdb_agent_target *memory, struct gdb_text *out);
 
+/* Which of `n` arguments such a format takes for addresses of strings: bit i of `ret`. False: as above, or there are
+ * more than 32. */
+bool gdb_agent_strings(const char *format, size_t size, size_t n, uint32_t *ret);
+
 #endif

@@ -145,7 +145,7 @@ static int launch(struct kymo_gdb *gdb, char *const *argv, pid_t *pid_ret)
 		environ = gdb->environment;
 	if (is_fixed)
 		kymo_hub_run(gdb->hub, turn_randomization_off, &before);
-	err = kymo_hub_launch(gdb->hub, 0, argv, pid_ret);
+	err = kymo_hub_launch(gdb->hub, gdb->options.kills_launched ? KYMO_LAUNCH_EXITKILL : 0, argv, pid_ret);
 	if (is_fixed)
 		kymo_hub_run(gdb->hub, restore_personality, &before);
 	environ = environment;

@@ -148,14 +148,11 @@ int gdb_insert_at(struct gdb_thread *thread, uint64_t address)
 
 static int insert_one(struct gdb_thread *thread, const struct gdb_break *what)
 {
-	int err;
-
 	if (thread->process->is_narrow)
 		return -ENOTSUP;
 	if (what->type != GDB_BREAK_SOFTWARE)
 		return thread->gdb->is_non_stop && !thread->is_stopped ? watch_soon(thread, what) : watch(thread, what);
-	err = gdb_insert_at(thread, what->address);
-	return err == -EINVAL && is_no_code(thread->process, what->address) ? 0 : err;
+	return gdb_insert_at(thread, what->address);
 }
 
 /* A tracepoint may be there, too. */
@@ -238,24 +235,27 @@ static void remove_from_all(struct kymo_gdb *gdb, const struct gdb_process *proc
 			remove_one(gdb->threads.items[i], what);
 }
 
-/* A breakpoint that is in may have lost its code, and other code be there now. */
-static int renew_in_all(struct kymo_gdb *gdb, const struct gdb_process *process, const struct gdb_break *what)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < gdb->threads.n && !err && what->type == GDB_BREAK_SOFTWARE; i++)
-		if (gdb->threads.items[i]->process == process && !gdb->threads.items[i]->is_dead)
-			err = insert_one(gdb->threads.items[i], what);
-	return err;
-}
-
-static int insert_into_all(struct kymo_gdb *gdb, const struct gdb_process *process, const struct gdb_break *what)
+/* What is no code is that for all threads: with thousands of them, a look at the mappings for each takes seconds. */
+static int insert_each(struct kymo_gdb *gdb, const struct gdb_process *process, const struct gdb_break *what)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < gdb->threads.n && !err; i++)
 		if (gdb->threads.items[i]->process == process && !gdb->threads.items[i]->is_dead)
 			err = insert_one(gdb->threads.items[i], what);
+	return err == -EINVAL && what->type == GDB_BREAK_SOFTWARE && is_no_code(process, what->address) ? 0 : err;
+}
+
+/* A breakpoint that is in may have lost its code, and other code be there now. */
+static int renew_in_all(struct kymo_gdb *gdb, const struct gdb_process *process, const struct gdb_break *what)
+{
+	return what->type == GDB_BREAK_SOFTWARE ? insert_each(gdb, process, what) : 0;
+}
+
+static int insert_into_all(struct kymo_gdb *gdb, const struct gdb_process *process, const struct gdb_break *what)
+{
+	const int err = insert_each(gdb, process, what);
+
 	if (err)
 		remove_from_all(gdb, process, what);
 	return err;
@@ -333,6 +333,15 @@ void gdb_insert(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 	gdb_text_put(reply, "OK");
 }
 
+/* The breakpoint has gone with its memory, of which the client warns. */
+static bool has_lost_code(const struct kymo_gdb *gdb, const struct gdb_break *what)
+{
+	uint8_t byte;
+
+	return what->type == GDB_BREAK_SOFTWARE &&
+	       kymo_engine_read(gdb_memory_thread(gdb)->engine, what->address, &byte, 1);
+}
+
 void gdb_remove(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
 	struct gdb_break what, *item;
@@ -346,5 +355,5 @@ void gdb_remove(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 		gdb_drop_conditions(process, &what);
 		*item = process->breaks.items[--process->breaks.n];
 	}
-	gdb_text_put(reply, "OK");
+	gdb_text_put(reply, item && has_lost_code(gdb, &what) ? "E01" : "OK");
 }

@@ -10,6 +10,7 @@ static void free_condition(const struct gdb_condition *condition)
 {
 	free(condition->code);
 	free(condition->form);
+	free(condition->print);
 }
 
 /* Of the first `n`. */
@@ -55,6 +56,16 @@ static struct kymo_form *compile_condition(const struct gdb_condition *condition
 	return copy;
 }
 
+static struct gdb_print *compile_command(const struct gdb_condition *command)
+{
+	struct gdb_print *print = malloc(sizeof(*print));
+
+	if (print && gdb_agent_compile_print(command->code, command->size, command->address, print))
+		return print;
+	free(print);
+	return NULL;
+}
+
 static bool take_one(struct gdb_words *words, struct gdb_process *process, const struct gdb_break *what,
 		     bool is_command)
 {
@@ -68,6 +79,7 @@ static bool take_one(struct gdb_words *words, struct gdb_process *process, const
 	condition.code = malloc(condition.size);
 	if (condition.code && gdb_take_hex(words, condition.code, condition.size)) {
 		condition.form = is_command ? NULL : compile_condition(&condition);
+		condition.print = is_command ? compile_command(&condition) : NULL;
 		if (kymo_vec_push(&process->conditions, condition))
 			return true;
 	}

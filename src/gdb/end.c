@@ -26,6 +26,9 @@ static void kill_process(const struct kymo_gdb *gdb, const struct gdb_process *p
 
 	if (thread)
 		kymo_engine_inject(thread->engine, &info);
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (gdb->threads.items[i]->is_sharer && gdb->threads.items[i]->process == process)
+			kymo_engine_inject(gdb->threads.items[i]->engine, &info);
 }
 
 /* With forked children that the client was not told of, of which nothing is told now. */

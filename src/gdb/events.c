@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/trap.h"
 #include "base/cleanup.h"
 #include "gdb/breakpoints.h"
 #include "gdb/btrace.h"
@@ -86,15 +87,40 @@ static unsigned int on_quiesce(struct kymo_engine *engine, void *data, enum kymo
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
+/* A breakpoint where nothing can be executed, such as a stack: gdb calls functions so that they return there. */
+static bool is_by_break(const struct gdb_thread *thread, int signal)
+{
+	struct user_regs_struct registers;
+
+	return (signal == SIGSEGV || signal == SIGILL) && thread->process->breaks.n &&
+	       !kymo_engine_get_registers(thread->engine, &registers) &&
+	       gdb_has_breakpoint(thread->process, registers.rip);
+}
+
+/* A step of the client's would end in a handler. gdb is told, and goes past that. */
 static bool is_for_program(const struct gdb_thread *thread, int signal)
 {
-	return !thread->gdb->is_client || (thread->gdb->passed & 1ull << (signal - 1));
+	return !thread->gdb->is_client ||
+	       ((thread->gdb->passed & 1ull << (signal - 1)) && !thread->is_stepping && !is_by_break(thread, signal));
 }
 
 /* A step of the client's goes on, too. */
 static enum kymo_action go_on(struct gdb_thread *thread)
 {
 	return thread->is_stepping ? gdb_btrace_step(thread) : gdb_trace_action(thread);
+}
+
+/* Where the program has an int3 of its own, gdb goes past it: the client's breakpoint there stands for that. */
+static void go_past_own(struct gdb_thread *thread, uint64_t address)
+{
+	struct user_regs_struct registers;
+	uint8_t byte;
+
+	if (kymo_engine_read(thread->engine, address, &byte, 1) || byte != KYMO_TRAP_BYTE ||
+	    kymo_engine_get_registers(thread->engine, &registers))
+		return;
+	kymo_trap_set(&registers, address);
+	kymo_engine_set_registers(thread->engine, &registers);
 }
 
 static unsigned int trapped(struct gdb_thread *thread, const struct kymo_signal_report *report)
@@ -114,8 +140,11 @@ static unsigned int trapped(struct gdb_thread *thread, const struct kymo_signal_
 	if (event.kind == GDB_EVENT_WATCH)
 		event.watch = gdb_watch_kind(thread, report->slot);
 	type = is_break ? GDB_BREAK_SOFTWARE : event.watch;
-	if (!gdb_condition_holds(thread, type, report->address) || gdb_run_commands(thread, type, report->address))
+	if (!gdb_condition_holds(thread, type, report->address) || gdb_run_commands(thread, type, report->address)) {
+		if (is_break)
+			go_past_own(thread, report->address);
 		return go_on(thread);
+	}
 	thread->info = report->info;
 	gdb_note(thread, &event);
 	return KYMO_ACTION_STOP;
@@ -144,21 +173,11 @@ static unsigned int on_signal(struct kymo_engine *engine, void *data, enum kymo_
 
 /* ---- system calls ---------------------------------------------------------------------------- */
 
-static bool is_caught(const struct gdb_thread *thread, uint64_t number)
-{
-	const struct gdb_process *process = thread->process;
-
-	for (size_t i = 0; i < process->calls.n && process->catches_calls; i++)
-		if (process->calls.items[i] == number)
-			return true;
-	return process->catches_calls && process->catches_all_calls;
-}
-
 static unsigned int called(struct gdb_thread *thread, enum gdb_event_kind kind, uint64_t number)
 {
 	const struct gdb_event event = { .kind = kind, .signal = SIGTRAP, .number = number };
 
-	if (!thread->gdb->is_client || !is_caught(thread, number))
+	if (!gdb_catches_call(thread, number))
 		return go_on(thread);
 	gdb_note(thread, &event);
 	return KYMO_ACTION_STOP;
@@ -175,11 +194,14 @@ static unsigned int on_return(struct kymo_engine *engine, void *data, enum kymo_
 {
 	const struct gdb_event done = { .kind = GDB_EVENT_VFORK_DONE, .signal = SIGTRAP };
 	struct gdb_thread *thread = data;
+	struct user_regs_struct registers;
 
 	if (thread->is_vforking) { /* vfork returns when the child has executed something, or has ended */
 		thread->is_vforking = false;
 		gdb_set_mask(thread);
 		if (thread->gdb->is_client && thread->gdb->has_vforks) {
+			thread->owes_return = !kymo_engine_get_registers(engine, &registers);
+			thread->returned = report->is_entry_known ? report->number : registers.orig_rax;
 			gdb_note(thread, &done);
 			return KYMO_ACTION_STOP;
 		}
@@ -194,13 +216,14 @@ static bool is_running(const struct kymo_gdb *gdb)
 	return !gdb->is_client || gdb->state == GDB_RUNNING;
 }
 
-static void begin_thread(struct gdb_thread *maker, pid_t tid)
+static void begin_thread(struct gdb_thread *maker, pid_t tid, bool is_sharer)
 {
 	struct kymo_gdb *gdb = maker->gdb;
 	struct gdb_thread *thread;
 
 	if (gdb_follow(gdb, maker->process, tid, &thread))
 		return;
+	thread->is_sharer = is_sharer;
 	thread->is_let_go = true;
 	gdb_insert_for(thread);
 	if (gdb_has_watches(maker->process)) {
@@ -251,15 +274,49 @@ static unsigned int forked(struct gdb_thread *maker, const struct kymo_clone_rep
 	return KYMO_ACTION_STOP;
 }
 
+/* As gdb has it without a stub, a process that is made so is a thread of its maker's. */
+static bool shares_memory(const struct gdb_thread *maker, const struct kymo_clone_report *report)
+{
+	return report->kind == KYMO_CLONE_PROCESS && kymo_compare_memory(maker->tid, report->child) == 0;
+}
+
 static unsigned int on_clone(struct kymo_engine *engine, void *data, enum kymo_action action,
 			     const struct kymo_clone_report *report)
 {
 	struct gdb_thread *maker = data;
+	const bool is_sharer = shares_memory(maker, report);
 
-	if (report->kind != KYMO_CLONE_THREAD)
+	if (report->kind != KYMO_CLONE_THREAD && !is_sharer)
 		return forked(maker, report);
-	begin_thread(maker, report->child);
+	begin_thread(maker, report->child, is_sharer);
 	return go_on(maker);
+}
+
+static void let_go_of(struct gdb_thread *thread)
+{
+	gdb_settle_for_good(thread);
+	kymo_engine_control(thread->engine, KYMO_ACTION_DETACH);
+	gdb_forget_thread(thread->gdb, thread);
+}
+
+/* They have another program than the process, and run it freely. */
+static void let_sharers_go(struct kymo_gdb *gdb, const struct gdb_process *process)
+{
+	for (size_t i = gdb->threads.n; i-- > 0;)
+		if (gdb->threads.items[i]->is_sharer && gdb->threads.items[i]->process == process)
+			let_go_of(gdb->threads.items[i]);
+}
+
+/* A thread that ran has ended, and the client has let no other thread run. */
+static void look_whether_any_runs(struct kymo_gdb *gdb, const struct gdb_process *process)
+{
+	if (gdb->is_client && gdb->state == GDB_RUNNING && gdb_any_thread(gdb, gdb->is_non_stop ? 0 : process->pid) &&
+	    !gdb_does_any_run(gdb)) {
+		gdb->is_unresumed = gdb->is_non_stop;
+		if (!gdb->is_non_stop)
+			gdb_stop_all(gdb);
+	}
+	gdb_look_whether_all_stand(gdb);
 }
 
 /* Told when the call has returned: registers are the program's own then. */
@@ -270,6 +327,14 @@ static unsigned int on_exec(struct kymo_engine *engine, void *data, enum kymo_ac
 	struct gdb_process *process = thread->process;
 	const bool is_start = process->execs_left && !--process->execs_left;
 
+	if (thread->is_sharer) {
+		struct kymo_gdb *gdb = thread->gdb;
+
+		let_go_of(thread);
+		look_whether_any_runs(gdb, process);
+		return KYMO_ACTION_DETACH;
+	}
+	let_sharers_go(thread->gdb, process);
 	thread->tid = kymo_engine_tid(engine);
 	process->is_narrow = gdb_is_narrow(process->pid);
 	gdb_forget_breakpoints(thread);
@@ -330,18 +395,6 @@ void gdb_leave_at_once(struct kymo_gdb *gdb, struct gdb_process *process)
 	kymo_vec_deinit(&engines);
 }
 
-/* A thread that ran has ended, and the client has let no other thread run. */
-static void look_whether_any_runs(struct kymo_gdb *gdb, const struct gdb_process *process)
-{
-	if (gdb->is_client && gdb->state == GDB_RUNNING && gdb_any_thread(gdb, gdb->is_non_stop ? 0 : process->pid) &&
-	    !gdb_does_any_run(gdb)) {
-		gdb->is_unresumed = gdb->is_non_stop;
-		if (!gdb->is_non_stop)
-			gdb_stop_all(gdb);
-	}
-	gdb_look_whether_all_stand(gdb);
-}
-
 static unsigned int on_death(struct kymo_engine *engine, void *data, const struct kymo_death_report *report)
 {
 	struct gdb_thread *thread = data;
@@ -370,6 +423,15 @@ static bool has_threads(const struct kymo_gdb *gdb, const struct gdb_process *pr
 	return false;
 }
 
+static bool has_sharers(const struct kymo_gdb *gdb, const struct gdb_process *process)
+{
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (gdb->threads.items[i]->process == process && gdb->threads.items[i]->is_sharer)
+			return true;
+	return false;
+}
+
+/* The end of a process is told when no thread is left of it, with the status of its first one. */
 static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_reap_report *report)
 {
 	struct gdb_thread *thread = data;
@@ -378,11 +440,17 @@ static void on_reap(struct kymo_engine *engine, void *data, const struct kymo_re
 	const bool is_first = thread->tid == process->pid && !report->superseded_by;
 
 	gdb_forget_thread(gdb, thread);
-	if (process->has_ended || (!is_first && (report->superseded_by || has_threads(gdb, process))))
+	if (is_first) {
+		process->has_first_ended = true;
+		process->status = report->status;
+	}
+	if (process->has_ended || (is_first && has_sharers(gdb, process)) ||
+	    (!is_first && (report->superseded_by || has_threads(gdb, process))))
 		return;
 	process->has_ended = true;
-	process->status = report->status;
-	note_end(gdb, process->pid, 0, report->status);
+	if (!process->has_first_ended)
+		process->status = report->status;
+	note_end(gdb, process->pid, 0, process->status);
 }
 
 static void on_release(void *data)

@@ -5,11 +5,10 @@
 #include "gdb/agent_print.h"
 #include "gdb/breakpoints.h"
 #include "gdb/conditions.h"
+#include "gdb/prints.h"
 #include "gdb/registers.h"
 #include "gdb/stop.h"
 #include "hub/regset.h"
-
-enum { PRINTED_MAX = 1 << 20 }; /* bytes that wait for the main thread */
 
 struct view {
 	struct gdb_thread *thread;
@@ -105,7 +104,7 @@ static bool print_for_hit(void *data, const char *format, size_t size, const uin
 	struct gdb_printed *printed = &view->thread->gdb->printed;
 	const struct gdb_agent_target memory = { .read_memory = read_hit_memory, .data = view };
 
-	if (printed->text.n < PRINTED_MAX)
+	if (printed->text.n < GDB_PRINTED_MAX)
 		return gdb_agent_print(format, size, args, n, &memory, &printed->text);
 	printed->n_lost++;
 	return true;
@@ -118,7 +117,7 @@ static void run_command(struct view *view, const struct gdb_condition *command, 
 	};
 	struct gdb_printed *printed = &view->thread->gdb->printed;
 
-	if (!gdb_agent_execute(command->code, command->size, &target, left) && printed->text.n < PRINTED_MAX)
+	if (!gdb_agent_execute(command->code, command->size, &target, left) && printed->text.n < GDB_PRINTED_MAX)
 		gdb_text_format(&printed->text, "(fault) of a command at 0x%lx\n", (unsigned long)command->address);
 }
 
@@ -136,6 +135,8 @@ bool gdb_run_commands(struct gdb_thread *thread, int type, uint64_t address)
 			continue;
 		if (!is_any && kymo_engine_get_registers(thread->engine, &view.registers))
 			return false;
+		if (!is_any)
+			gdb_prints_collect(thread->gdb, GDB_PRINTED_MAX); /* what the thread has printed before */
 		is_any = true;
 		run_command(&view, command, &left);
 	}

@@ -176,7 +176,7 @@ struct kymo_error *kymo_gdb_listen_tcp(const char *address, struct kymo_gdb_sock
 	freeaddrinfo(info);
 	if (err) {
 		kymo_gdb_socket_deinit(&it);
-		return kymo_error_create(KYMO_ERROR_BUSY, "cannot listen at %s. Can't bind address: %s.", address,
+		return kymo_error_create(KYMO_ERROR_BUSY, "cannot listen at %s.\nCan't bind address: %s.", address,
 					 strerror(-err));
 	}
 	*ret = it;

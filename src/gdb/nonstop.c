@@ -65,7 +65,7 @@ static bool does_none_run(const struct kymo_gdb *gdb)
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		const struct gdb_thread *thread = gdb->threads.items[i];
 
-		if (!thread->is_dead && kymo_thread_state(thread->process->pid, thread->tid) == 't')
+		if (!thread->is_dead && kymo_thread_state(thread->tid, thread->tid) == 't')
 			return true;
 	}
 	return false;

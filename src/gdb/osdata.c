@@ -17,7 +17,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,56 +27,12 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "gdb/osdata_list.h"
+#include "gdb/osdata_machine.h"
 #include "procfs/info.h"
 
-enum { COMMAND_MAX = 4096, STAT_MAX = 4096, STATUS_MAX = 1 << 20, USER_MAX = 4096, CPU_WORDS = 128 };
+enum { COMMAND_MAX = 4096, STAT_MAX = 4096, STATUS_MAX = 1 << 20, CPU_WORDS = 128 };
 enum { GROUP_FIELD = 5, CORE_FIELD = 39 }; /* of proc(5) */
-
-/* ---- items ----------------------------------------------------------------------------------- */
-
-#define LEFT_OUT "..."
-
-struct osdata_list {
-	struct gdb_text *document;
-	const struct gdb_osdata_terms *terms;
-	bool is_full; /* this item is the last one, and stands for those that are left out */
-	bool is_called_off;
-};
-
-/* Asked before each item. */
-static bool goes_on(struct osdata_list *list)
-{
-	list->is_called_off |= list->terms->is_called_off(list->terms->data);
-	return !list->is_called_off && !list->is_full && !list->document->has_failed;
-}
-
-static void begin_item(struct osdata_list *list)
-{
-	list->is_full = list->document->n >= list->terms->limit;
-	gdb_text_put(list->document, "<item>");
-}
-
-static void end_item(struct osdata_list *list)
-{
-	gdb_text_put(list->document, "</item>");
-}
-
-static void put_column(struct osdata_list *list, const char *name, const char *value)
-{
-	gdb_text_put(list->document, "<column name=\"");
-	gdb_text_xml(list->document, name);
-	gdb_text_put(list->document, "\">");
-	gdb_text_xml(list->document, list->is_full ? LEFT_OUT : value);
-	gdb_text_put(list->document, "</column>");
-}
-
-static void put_column_number(struct osdata_list *list, const char *name, long value)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%ld", value);
-	put_column(list, name, text);
-}
 
 /* ---- reading /proc --------------------------------------------------------------------------- */
 
@@ -98,14 +53,6 @@ static DIR *open_part(pid_t pid, const char *part)
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, part);
 	return opendir(path);
-}
-
-/* "?": not known any more. */
-static void read_command(pid_t pid, char ret[16])
-{
-	kymo_read_comm(pid, ret);
-	if (!*ret)
-		strcpy(ret, "?");
 }
 
 /* A field of /proc/PID/stat, from 3 on: the second one is a name, which may have blanks and parentheses. -1: the thread
@@ -160,39 +107,38 @@ static size_t read_command_line(pid_t pid, char ret[COMMAND_MAX + 1])
 }
 
 /* The name in brackets where there are no words. */
-static void put_command_line(struct osdata_list *list, const char *name, pid_t pid)
+static void put_command_line(struct gdb_osdata_list *list, const char *name, pid_t pid)
 {
 	char comm[16], text[COMMAND_MAX + 1];
 
 	if (!read_command_line(pid, text)) {
-		read_command(pid, comm);
+		gdb_osdata_read_command(pid, comm);
 		snprintf(text, sizeof(text), "[%s]", comm);
 	}
-	put_column(list, name, text);
+	gdb_osdata_put(list, name, text);
 }
 
-static void put_user(struct osdata_list *list, pid_t pid)
+static void put_user(struct gdb_osdata_list *list, pid_t pid)
 {
-	kymo_cleanup_free char *buffer = malloc(USER_MAX);
-	struct passwd entry, *found = NULL;
 	struct stat file;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
-	if (buffer && !stat(path, &file))
-		getpwuid_r(file.st_uid, &entry, buffer, USER_MAX, &found);
-	put_column(list, "user", found ? found->pw_name : "?");
+	if (stat(path, &file))
+		gdb_osdata_put(list, "user", "?");
+	else
+		gdb_osdata_put_user(list, "user", file.st_uid, "?");
 }
 
 /* CPUs that a process' threads have run on last, in ascending order. */
-static void put_cores(struct osdata_list *list, pid_t pid)
+static void put_cores(struct gdb_osdata_list *list, pid_t pid)
 {
 	kymo_cleanup_closedir DIR *threads = open_part(pid, "task");
 	uint64_t seen[CPU_WORDS] = { 0 };
 	struct gdb_text cores = { 0 };
 	int tid;
 
-	while (goes_on(list) && (tid = next_number(threads)) >= 0) {
+	while (gdb_osdata_goes_on(list) && (tid = next_number(threads)) >= 0) {
 		const long core = read_field(tid, CORE_FIELD);
 
 		if (core >= 0 && core < 64 * CPU_WORDS)
@@ -203,26 +149,26 @@ static void put_cores(struct osdata_list *list, pid_t pid)
 			gdb_text_format(&cores, "%s%d", cores.n ? "," : "", core);
 	gdb_text_bytes(&cores, "", 1);
 	list->document->has_failed |= cores.has_failed;
-	put_column(list, "cores", cores.has_failed ? "" : cores.items);
+	gdb_osdata_put(list, "cores", cores.has_failed ? "" : cores.items);
 	gdb_text_deinit(&cores);
 }
 
 /* ---- the lists ------------------------------------------------------------------------------- */
 
-static void list_types(struct osdata_list *list);
+static void list_types(struct gdb_osdata_list *list);
 
-static void list_processes(struct osdata_list *list)
+static void list_processes(struct gdb_osdata_list *list)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	int pid;
 
-	while (goes_on(list) && (pid = next_number(processes)) >= 0) {
-		begin_item(list);
-		put_column_number(list, "pid", pid);
+	while (gdb_osdata_goes_on(list) && (pid = next_number(processes)) >= 0) {
+		gdb_osdata_begin_item(list);
+		gdb_osdata_put_number(list, "pid", pid);
 		put_user(list, pid);
 		put_command_line(list, "command", pid);
 		put_cores(list, pid);
-		end_item(list);
+		gdb_osdata_end_item(list);
 	}
 }
 
@@ -244,14 +190,14 @@ static int compare_members(const void *a, const void *b)
 	return left->pid < right->pid ? -1 : 1;
 }
 
-static void list_groups(struct osdata_list *list)
+static void list_groups(struct gdb_osdata_list *list)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	KYMO_VEC(struct member) members = { 0 };
 	char leader[16] = "";
 	int pid;
 
-	while (goes_on(list) && (pid = next_number(processes)) >= 0) {
+	while (gdb_osdata_goes_on(list) && (pid = next_number(processes)) >= 0) {
 		const struct member member = { read_field(pid, GROUP_FIELD), pid };
 
 		/* Threads of the kernel are of group 0. */
@@ -260,76 +206,76 @@ static void list_groups(struct osdata_list *list)
 	}
 	if (members.n)
 		qsort(members.items, members.n, sizeof(*members.items), compare_members);
-	for (size_t i = 0; i < members.n && goes_on(list); i++) {
+	for (size_t i = 0; i < members.n && gdb_osdata_goes_on(list); i++) {
 		const struct member *member = &members.items[i];
 
 		if (!i || member->group != member[-1].group)
-			read_command((pid_t)member->group, leader);
-		begin_item(list);
-		put_column_number(list, "pgid", member->group);
-		put_column(list, "leader command", leader);
-		put_column_number(list, "pid", member->pid);
+			gdb_osdata_read_command((pid_t)member->group, leader);
+		gdb_osdata_begin_item(list);
+		gdb_osdata_put_number(list, "pgid", member->group);
+		gdb_osdata_put(list, "leader command", leader);
+		gdb_osdata_put_number(list, "pid", member->pid);
 		put_command_line(list, "command line", member->pid);
-		end_item(list);
+		gdb_osdata_end_item(list);
 	}
 	kymo_vec_deinit(&members);
 }
 
-static void list_threads_of(pid_t pid, struct osdata_list *list)
+static void list_threads_of(pid_t pid, struct gdb_osdata_list *list)
 {
 	kymo_cleanup_closedir DIR *threads = open_part(pid, "task");
 	char command[16];
 	int tid;
 
-	read_command(pid, command);
-	while (goes_on(list) && (tid = next_number(threads)) >= 0) {
-		begin_item(list);
-		put_column_number(list, "pid", pid);
-		put_column(list, "command", command);
-		put_column_number(list, "tid", tid);
-		put_column_number(list, "core", read_field(tid, CORE_FIELD));
-		end_item(list);
+	gdb_osdata_read_command(pid, command);
+	while (gdb_osdata_goes_on(list) && (tid = next_number(threads)) >= 0) {
+		gdb_osdata_begin_item(list);
+		gdb_osdata_put_number(list, "pid", pid);
+		gdb_osdata_put(list, "command", command);
+		gdb_osdata_put_number(list, "tid", tid);
+		gdb_osdata_put_number(list, "core", read_field(tid, CORE_FIELD));
+		gdb_osdata_end_item(list);
 	}
 }
 
-static void list_threads(struct osdata_list *list)
+static void list_threads(struct gdb_osdata_list *list)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	int pid;
 
-	while (goes_on(list) && (pid = next_number(processes)) >= 0)
+	while (gdb_osdata_goes_on(list) && (pid = next_number(processes)) >= 0)
 		list_threads_of(pid, list);
 }
 
-static void list_files_of(pid_t pid, struct osdata_list *list)
+static void list_files_of(pid_t pid, struct gdb_osdata_list *list)
 {
 	kymo_cleanup_closedir DIR *files = open_part(pid, "fd");
 	char command[16];
 	int fd;
 
-	read_command(pid, command);
-	while (goes_on(list) && (fd = next_number(files)) >= 0) {
+	gdb_osdata_read_command(pid, command);
+	while (gdb_osdata_goes_on(list) && (fd = next_number(files)) >= 0) {
 		char number[16], name[PATH_MAX];
 		ssize_t n;
 
 		snprintf(number, sizeof(number), "%d", fd);
 		n = readlinkat(dirfd(files), number, name, sizeof(name) - 1);
 		name[n < 0 ? 0 : n] = '\0';
-		begin_item(list);
-		put_column_number(list, "pid", pid);
-		put_column(list, "command", command);
-		put_column_number(list, "file descriptor", fd);
-		put_column(list, "name", n < 0 ? number : name);
-		end_item(list);
+		gdb_osdata_begin_item(list);
+		gdb_osdata_put_number(list, "pid", pid);
+		gdb_osdata_put(list, "command", command);
+		gdb_osdata_put_number(list, "file descriptor", fd);
+		gdb_osdata_put(list, "name", n < 0 ? number : name);
+		gdb_osdata_end_item(list);
 	}
 }
 
-static void list_files(struct osdata_list *list)
+static void list_files(struct gdb_osdata_list *list)
 {
 	kymo_cleanup_closedir DIR *processes = opendir("/proc");
 	int pid;
 
-	while (goes_on(list) && (pid = next_number(processes)) >= 0)
+	while (gdb_osdata_goes_on(list) && (pid = next_number(processes)) >= 0)
 		list_files_of(pid, list);
 }
 
@@ -346,7 +292,7 @@ static char *trim(char *text)
 }
 
 /* "name : value"; the first line of each CPU is "processor". */
-static void list_cpus(struct osdata_list *list)
+static void list_cpus(struct gdb_osdata_list *list)
 {
 	kymo_cleanup_fclose FILE *file = fopen("/proc/cpuinfo", "re");
 	kymo_cleanup_free char *line = NULL;
@@ -359,49 +305,54 @@ static void list_cpus(struct osdata_list *list)
 		if (!value)
 			continue;
 		if (!strcmp(name, "processor")) {
-			if (!goes_on(list))
+			if (!gdb_osdata_goes_on(list))
 				break;
 			if (has_item)
-				end_item(list);
-			begin_item(list);
+				gdb_osdata_end_item(list);
+			gdb_osdata_begin_item(list);
 			has_item = true;
 		}
 		if (has_item)
-			put_column(list, name, trim(value));
+			gdb_osdata_put(list, name, trim(value));
 	}
 	if (has_item)
-		end_item(list);
+		gdb_osdata_end_item(list);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *type, *element, *title, *description;
-	void (*list)(struct osdata_list *list);
+	void (*list)(struct gdb_osdata_list *list);
 } types[] = {
 	{ "types", "types", "Types", "Listing of info os types you can list", list_types },
 	{ "cpus", "cpus", "CPUs", "Listing of all cpus/cores on the system", list_cpus },
 	{ "files", "files", "File descriptors", "Listing of all file descriptors", list_files },
+	{ "modules", "modules", "Kernel modules", "Listing of all loaded kernel modules", gdb_list_modules },
+	{ "msg", "message queues", "Message queues", "Listing of all message queues", gdb_list_queues },
 	{ "processes", "processes", "Processes", "Listing of all processes", list_processes },
 	{ "procgroups", "process groups", "Process groups", "Listing of all process groups", list_groups },
+	{ "semaphores", "semaphores", "Semaphores", "Listing of all semaphores", gdb_list_semaphores },
+	{ "shm", "shared memory", "Shared-memory regions", "Listing of all shared-memory regions", gdb_list_shared },
+	{ "sockets", "sockets", "Internet-domain sockets", "Listing of all internet-domain sockets", gdb_list_sockets },
 	{ "threads", "threads", "Threads", "Listing of all threads", list_threads },
 };
 
 /* All but this one. */
-static void list_types(struct osdata_list *list)
+static void list_types(struct gdb_osdata_list *list)
 {
-	for (size_t i = 1; i < kymo_countof(types) && goes_on(list); i++) {
-		begin_item(list);
-		put_column(list, "Type", types[i].type);
-		put_column(list, "Description", types[i].description);
-		put_column(list, "Title", types[i].title);
-		end_item(list);
+	for (size_t i = 1; i < kymo_countof(types) && gdb_osdata_goes_on(list); i++) {
+		gdb_osdata_begin_item(list);
+		gdb_osdata_put(list, "Type", types[i].type);
+		gdb_osdata_put(list, "Description", types[i].description);
+		gdb_osdata_put(list, "Title", types[i].title);
+		gdb_osdata_end_item(list);
 	}
 }
 
 bool gdb_list_osdata(const struct gdb_words *type, const struct gdb_osdata_terms *terms, struct gdb_text *document)
 {
-	struct osdata_list list = { .document = document, .terms = terms };
+	struct gdb_osdata_list list = { .document = document, .terms = terms };
 	const size_t n = gdb_words_left(type);
 
 	for (size_t i = 0; i < kymo_countof(types); i++) {

@@ -151,21 +151,25 @@ static size_t repetitions(const char *data, size_t n)
 void gdb_packet_frame(struct gdb_text *text, char lead, const char *data, size_t n)
 {
 	const size_t from = text->n + 1;
+	size_t n_done = 0;
 	unsigned char sum = 0;
 
 	gdb_text_bytes(text, &lead, 1);
 	for (size_t i = 0; i < n; i++) {
 		size_t count = data[i] == '}' || (i && data[i - 1] == '}') ? 0 : repetitions(data + i, n - i);
 
-		gdb_text_bytes(text, &data[i], 1);
 		/* A run is marked by a character of which no packet is made. */
 		while (count >= RUN_LEAST && strchr("#$+-}*", (char)(count + RUN_BASE)))
 			count--;
 		if (count < RUN_LEAST)
 			continue;
+		gdb_text_bytes(text, data + n_done, i + 1 - n_done);
 		gdb_text_bytes(text, (const char[]){ '*', (char)(count + RUN_BASE) }, 2);
 		i += count;
+		n_done = i + 1;
 	}
+	if (n_done < n) /* an empty reply may have no data at all */
+		gdb_text_bytes(text, data + n_done, n - n_done);
 	for (size_t i = from; i < text->n; i++)
 		sum = (unsigned char)(sum + (unsigned char)text->items[i]);
 	gdb_text_format(text, "#%02x", sum);

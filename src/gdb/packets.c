@@ -152,7 +152,7 @@ static void take_command(struct kymo_gdb *gdb, struct gdb_words *words, struct g
 			       "    Accepted, as of gdbserver; kymo-gdbserver --debug writes packets\n"
 			       "  set libthread-db-search-path PATH\n"
 			       "    Accepted; kymo does without libthread_db\n"
-			       "  exit\n    Quit the server; what is debugged runs on\n");
+			       "  exit\n    Quit GDBserver; what is debugged runs on\n");
 	} else {
 		refuse_command(gdb, reply);
 	}

@@ -13,33 +13,26 @@
 #include "gdb/pads.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "gdb/breakpoints.h"
 #include "gdb/btrace.h"
 #include "gdb/pad_notes.h"
+#include "gdb/pad_set.h"
+#include "gdb/prints.h"
 #include "gdb/thread.h"
 #include "gdb/words.h"
 #include "hub/hub.h"
 #include "hub/trap/pads.h"
-#include "probe/code/events.h"
-#include "probe/install/install.h"
 #include "probe/install/remove.h"
 #include "probe/install/traps.h"
+#include "probe/memory/prints.h"
 #include "probe/memory/state.h"
 #include "probe/options.h"
 #include "probe/probe.h"
-#include "probe/spec/spec.h"
 #include "proc/process.h"
-#include "proc/stop.h"
-#include "procfs/info.h"
-#include "procfs/threads.h"
-
-enum { PADS_MAX = 400, RING_SIZE = 16384 };
 
 /* Of taking pads out. */
 enum outcome {
@@ -48,48 +41,6 @@ enum outcome {
 	IS_STILL_IN,
 	IS_LEAVING, /* jumps are out, and a thread may return into a pad */
 };
-
-/* A condition that is wanted in a pad. */
-struct wanted {
-	uint64_t address;
-	uint8_t *code;
-	size_t size;
-	struct kymo_form form;
-	bool is_in;
-};
-
-/* The pads of one process: a recording that has no events. The main thread's. */
-struct gdb_pad_set {
-	pid_t pid;
-	unsigned int epoch;
-	struct kymo_process *process;
-	struct kymo_events *events;
-	struct kymo_probes *probes;
-	struct kymo_spec *specs;
-	struct kymo_probes_trap *items;
-	struct kymo_probes_traps traps;
-	KYMO_VEC(struct wanted) wanted;
-	KYMO_VEC(uint64_t) kept;
-	bool is_due, is_failed;
-	bool is_leaving;  /* its jumps are out, and a thread may return into its pads */
-	bool leaves_dead; /* threads were in pads of a killed stub, which are still there */
-};
-
-static void free_set(struct gdb_pad_set *set)
-{
-	if (!set)
-		return;
-	kymo_probes_destroy(set->probes);
-	kymo_events_destroy(set->events);
-	kymo_process_destroy(set->process);
-	for (size_t i = 0; i < set->wanted.n; i++)
-		free(set->wanted.items[i].code);
-	kymo_vec_deinit(&set->wanted);
-	kymo_vec_deinit(&set->kept);
-	free(set->items);
-	free(set->specs);
-	free(set);
-}
 
 /* ---- what is wanted, on the hub's thread ----------------------------------------------------- */
 
@@ -100,21 +51,6 @@ void gdb_pads_set(struct kymo_gdb *gdb, enum kymo_gdb_pads pads)
 		gdb->processes.items[i]->pads.is_refused = false;
 }
 
-static bool want(struct gdb_pad_set *set, const struct gdb_condition *condition)
-{
-	struct wanted wanted = { .address = condition->address,
-				 .code = malloc(condition->size),
-				 .size = condition->size,
-				 .form = *condition->form };
-
-	if (wanted.code)
-		memcpy(wanted.code, condition->code, condition->size);
-	if (wanted.code && kymo_vec_push(&set->wanted, wanted))
-		return true;
-	free(wanted.code);
-	return false;
-}
-
 /* All that is wanted now; whether some of it was not tried, or something is in that is not wanted. */
 static bool collect(const struct gdb_process *process, enum kymo_gdb_pads pads, bool is_whole, struct gdb_pad_set *set)
 {
@@ -122,15 +58,15 @@ static bool collect(const struct gdb_process *process, enum kymo_gdb_pads pads, 
 
 	for (size_t i = 0; i < process->breaks.n && pads != KYMO_GDB_PADS_NONE; i++) {
 		const struct gdb_break *what = &process->breaks.items[i];
-		const struct gdb_condition *condition = gdb_pad_condition(process, what, pads);
 		const struct gdb_pad *pad = gdb_find_pad(process, what->address);
+		struct gdb_pad_wish wish;
 
-		if (!condition || set->wanted.n == PADS_MAX || !want(set, condition)) {
+		if (!gdb_pad_wish(process, what, pads, &wish) || !gdb_pad_set_want(set, &wish, what->address)) {
 			kymo_vec_push(&set->kept, what->address);
 			continue;
 		}
-		set->is_due |= !gdb_pad_has(pad, condition);
-		n_in += gdb_pad_has(pad, condition);
+		set->is_due |= !gdb_pad_has(pad, &wish);
+		n_in += gdb_pad_has(pad, &wish);
 	}
 	return set->is_due || (is_whole && n_in < process->pads.items.n);
 }
@@ -181,7 +117,7 @@ static void look_at_all(void *data)
 			set->pid = process->pid;
 			set->epoch = process->pads.epoch;
 		} else {
-			free_set(set);
+			gdb_pad_set_destroy(it->gdb, set);
 		}
 	}
 }
@@ -289,7 +225,7 @@ void gdb_pads_remove(struct kymo_gdb *gdb, pid_t pid, bool is_waited_for)
 		if (outcome == IS_EARLY || outcome == IS_LEAVING)
 			continue;
 		gdb->pad_sets.items[i] = gdb->pad_sets.items[--gdb->pad_sets.n];
-		free_set(set);
+		gdb_pad_set_destroy(gdb, set);
 	}
 }
 
@@ -297,6 +233,14 @@ bool gdb_pads_are_in(const struct kymo_gdb *gdb, pid_t pid)
 {
 	for (size_t i = 0; i < gdb->pad_sets.n; i++)
 		if (!pid || gdb->pad_sets.items[i]->pid == pid)
+			return true;
+	return false;
+}
+
+bool gdb_pads_print(const struct kymo_gdb *gdb)
+{
+	for (size_t i = 0; i < gdb->pad_sets.n; i++)
+		if (gdb->pad_sets.items[i]->is_printing)
 			return true;
 	return false;
 }
@@ -313,102 +257,22 @@ void gdb_pads_deinit(struct kymo_gdb *gdb)
 {
 	struct gdb_pad_set *set;
 
-	while ((set = take_set(gdb, 0)))
-		free_set(set);
+	gdb->prints.n = 0; /* there is no hub any more */
+	while ((set = take_set(gdb, 0))) {
+		set->is_printing = false;
+		gdb_pad_set_destroy(gdb, set);
+	}
+	kymo_vec_deinit(&gdb->prints);
 	kymo_vec_deinit(&gdb->pad_sets);
 }
 
 /* ---- putting in ------------------------------------------------------------------------------ */
 
-/* The kernel resets the action of such a signal before its tracer sees it. */
-static bool loses_faults(pid_t pid)
+/* The code goes over; what is printed is known by now. */
+static void note(struct gdb_process *process, struct gdb_wanted *wanted)
 {
-	const uint64_t faults = 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1);
-	struct kymo_thread_infos threads = { .n = 0 };
-	struct kymo_error *error = kymo_thread_infos_read(pid, &threads);
-	bool loses = error != NULL;
-
-	for (size_t i = 0; i < threads.n && !loses; i++) {
-		struct kymo_process_info info;
-
-		loses = kymo_process_peek_status(threads.items[i].tid, &info) && (info.ignored | info.blocked) & faults;
-	}
-	if (!error)
-		kymo_thread_infos_deinit(&threads);
-	kymo_error_destroy(error);
-	return loses;
-}
-
-static bool make_traps(struct gdb_pad_set *set)
-{
-	const bool has_no_loads = loses_faults(set->pid);
-
-	set->specs = calloc(set->wanted.n, sizeof(*set->specs));
-	set->items = calloc(set->wanted.n, sizeof(*set->items));
-	if (!set->specs || !set->items)
-		return false;
-	set->traps = (struct kymo_probes_traps){ .items = set->items };
-	for (size_t i = 0; i < set->wanted.n; i++)
-		if (has_no_loads && kymo_form_has(&set->wanted.items[i].form, KYMO_FORM_LOAD, NULL))
-			kymo_vec_push(&set->kept, set->wanted.items[i].address);
-		else
-			set->items[set->traps.n++] =
-				(struct kymo_probes_trap){ set->wanted.items[i].address, &set->wanted.items[i].form };
-	set->traps.kept = set->kept.items;
-	set->traps.n_kept = set->kept.n;
-	return true;
-}
-
-static void say_nothing(const char *sentence, void *data)
-{
-}
-
-static struct kymo_error *install(struct gdb_pad_set *set)
-{
-	const struct kymo_probes_options options = {
-		.directory = "(breakpoints)",
-		.buffer_size = RING_SIZE,
-		.is_tight = true,
-		.is_one_of_many = true,
-		.no_rseq = true,
-		.traps = &set->traps,
-		.warn = say_nothing,
-	};
-	struct kymo_probes_options own = options;
-	uint64_t stopped_ns = 0;
-	struct kymo_detach_result dead = { .note = NULL };
-	struct kymo_error *error = kymo_process_open(set->pid, &set->process);
-
-	if (!error)
-		error = kymo_remove_at_once(set->process, 0, &dead); /* what a killed stub has left at the sites */
-	free(dead.note);
-	set->leaves_dead = !error && dead.pads_left;
-	if (!error)
-		error = kymo_events_create(&set->events);
-	own.events = set->events;
-	if (!error)
-		error = kymo_probes_create(set->process, set->specs, set->traps.n, &own, &set->probes);
-	if (!error)
-		error = kymo_probes_freeze(set->probes);
-	if (!error)
-		error = kymo_probes_resolve_traps(set->probes);
-	if (!error)
-		error = kymo_probes_install(set->probes, &stopped_ns);
-	if (set->process)
-		kymo_process_resume(set->process);
-	return error;
-}
-
-static bool note(struct gdb_process *process, struct wanted *wanted)
-{
-	const struct gdb_pad pad = {
-		.address = wanted->address, .code = wanted->code, .size = wanted->size, .is_in = wanted->is_in
-	};
-
-	if (!kymo_vec_push(&process->pads.items, pad))
-		return false;
-	wanted->code = NULL;
-	return true;
+	if (kymo_vec_push(&process->pads.items, wanted->pad))
+		wanted->pad.code = NULL;
 }
 
 /* Also what was refused, which is not to be tried again. */
@@ -417,12 +281,18 @@ static void give_all(void *data)
 	const struct change *it = data;
 	struct gdb_thread *thread;
 	struct gdb_process *process = process_of(it, &thread);
+	struct kymo_probes_prints prints = { .n_slots = 0 };
 
+	if (process && !it->set->is_failed && it->set->prints) {
+		prints = kymo_prints(it->set->probes);
+		it->set->is_printing = gdb_prints_begin(it->gdb, it->set->prints);
+	}
 	for (size_t i = 0; process && i < it->set->wanted.n; i++) {
-		struct wanted *wanted = &it->set->wanted.items[i];
+		struct gdb_wanted *wanted = &it->set->wanted.items[i];
 		struct kymo_trap_pad pad;
 
-		if (!it->set->is_failed && kymo_probes_trap(it->set->probes, wanted->address, &pad)) {
+		if (!it->set->is_failed && (it->set->is_printing || !wanted->print) &&
+		    kymo_probes_trap(it->set->probes, wanted->pad.address, &pad)) {
 			struct hub_pad given = { .site = pad.site,
 						 .at = pad.pad,
 						 .word = pad.word,
@@ -432,7 +302,12 @@ static void give_all(void *data)
 						 .is_used = true };
 
 			memcpy(given.patch, pad.patch, sizeof(given.patch));
-			wanted->is_in = !hub_pads_give(thread->engine, &given);
+			if (wanted->print) {
+				given.prints = prints.address;
+				given.n_slots = prints.n_slots;
+				given.slot_size = prints.slot_size;
+			}
+			wanted->pad.is_in = !hub_pads_give(thread->engine, &given);
 		}
 		note(process, wanted);
 	}
@@ -447,9 +322,9 @@ static void put_in(struct kymo_gdb *gdb, struct gdb_pad_set *set)
 	const int err = set->wanted.n ? kymo_hub_serve(gdb->hub) : -ENOENT;
 	struct kymo_error *error = NULL;
 
-	set->is_failed = (err && err != -EALREADY) || !make_traps(set);
+	set->is_failed = err && err != -EALREADY;
 	if (!set->is_failed)
-		error = install(set);
+		error = gdb_pad_set_install(set);
 	set->is_failed |= error != NULL;
 	kymo_error_destroy(error);
 	if (set->wanted.n)
@@ -457,7 +332,7 @@ static void put_in(struct kymo_gdb *gdb, struct gdb_pad_set *set)
 	if (set->is_failed || !kymo_vec_push(&gdb->pad_sets, set)) {
 		if (set->probes && kymo_probes_inode(set->probes))
 			take_out(gdb, set, false);
-		free_set(set);
+		gdb_pad_set_destroy(gdb, set);
 	}
 }
 
@@ -477,7 +352,7 @@ static void remove_left(struct kymo_gdb *gdb)
 {
 	for (size_t i = gdb->pad_sets.n; i-- > 0;)
 		if (gdb->pad_sets.items[i]->is_leaving && take_out(gdb, gdb->pad_sets.items[i], false) == IS_OUT)
-			free_set(take_set(gdb, gdb->pad_sets.items[i]->pid));
+			gdb_pad_set_destroy(gdb, take_set(gdb, gdb->pad_sets.items[i]->pid));
 	for (size_t i = 0; i < gdb->pad_sets.n; i++) {
 		struct gdb_pad_set *set = gdb->pad_sets.items[i];
 		struct change it = { .gdb = gdb, .set = set };
@@ -521,13 +396,13 @@ static void look_for_all(struct kymo_gdb *gdb, bool is_whole)
 		const bool is_out = !before || (!before->is_leaving && take_out(gdb, before, false) == IS_OUT);
 
 		if (is_out) {
-			free_set(before);
+			gdb_pad_set_destroy(gdb, before);
 			put_in(gdb, set);
 			continue;
 		}
 		if (!kymo_vec_push(&gdb->pad_sets, before))
-			free_set(before);
-		free_set(set);
+			gdb_pad_set_destroy(gdb, before);
+		gdb_pad_set_destroy(gdb, set);
 	}
 	kymo_vec_deinit(&it.due);
 }
@@ -537,7 +412,7 @@ static bool is_in_the_way(const struct gdb_pad_set *set, uint64_t address)
 	for (size_t i = 0; i < set->wanted.n; i++) {
 		struct kymo_trap_pad pad;
 
-		if (kymo_probes_trap(set->probes, set->wanted.items[i].address, &pad) &&
+		if (kymo_probes_trap(set->probes, set->wanted.items[i].pad.address, &pad) &&
 		    address - pad.site - 1 < pad.plan.lock_size - 1u)
 			return true;
 	}

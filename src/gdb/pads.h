@@ -18,6 +18,9 @@ void gdb_pads_remove(struct kymo_gdb *gdb, pid_t pid, bool is_waited_for);
 /* Whether some have yet to be taken out. */
 bool gdb_pads_are_in(const struct kymo_gdb *gdb, pid_t pid);
 
+/* Whether some print, so that what they do has to be read now and then. */
+bool gdb_pads_print(const struct kymo_gdb *gdb);
+
 /* Whether the text of a process leads to some. On any thread. */
 bool gdb_pads_are_reached(const struct kymo_gdb *gdb, pid_t pid);
 

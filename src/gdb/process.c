@@ -8,6 +8,7 @@
 #include "gdb/end.h"
 #include "gdb/nonstop.h"
 #include "gdb/packet.h"
+#include "gdb/registers.h"
 #include "gdb/run.h"
 #include "gdb/stop.h"
 #include "gdb/tell.h"
@@ -26,10 +27,10 @@ struct standing {
 	int signal;
 	struct gdb_text *reply;
 	bool is_good;
-	bool is_notified; /* and not told by the reply */
+	bool runs; /* it does not stand any more, and the client is told nothing */
 };
 
-/* In non-stop one thread, of which the client is notified. It needs one for registers and their description. */
+/* In non-stop one thread, for a moment: the description of registers is read from it. */
 static void stop_attached(void *data)
 {
 	const struct standing *standing = data;
@@ -62,6 +63,20 @@ static bool is_allowed(struct standing *standing)
 	return standing->is_good;
 }
 
+/* gdb stops threads when it has read how their registers are described, and takes no stop before. */
+static void let_attached_run(struct kymo_gdb *gdb, pid_t pid, struct gdb_text *reply)
+{
+	gdb_learn_registers(gdb);
+	for (size_t i = 0; i < gdb->threads.n; i++) {
+		struct gdb_thread *thread = gdb->threads.items[i];
+
+		if (thread->process->pid == pid && thread->telling == GDB_PENDING &&
+		    thread->event.kind == GDB_EVENT_INTERRUPT)
+			gdb_resume(thread, &(struct gdb_resumption){ 0 });
+	}
+	gdb_text_put(reply, "OK");
+}
+
 static void tell_standing(void *data)
 {
 	struct standing *standing = data;
@@ -75,8 +90,8 @@ static void tell_standing(void *data)
 		return;
 	}
 	gdb_begin_notifying(gdb);
-	if (standing->is_notified)
-		gdb_text_put(standing->reply, "OK");
+	if (standing->runs)
+		let_attached_run(gdb, standing->pid, standing->reply);
 	else
 		gdb_tell_standing(thread, standing->signal, standing->reply);
 }
@@ -112,7 +127,7 @@ void gdb_attach(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *
 		return;
 	}
 	kymo_hub_run(gdb->hub, stop_attached, &standing);
-	standing.is_notified = gdb->is_non_stop;
+	standing.runs = gdb->is_non_stop;
 	if (gdb->is_non_stop)
 		standing.is_good = gdb_wait_until(gdb, standing.pid, gdb_look_whether_any_stands, STOP_MS, -1);
 	else

@@ -70,8 +70,7 @@ static bool store_sets(struct sets *sets)
 	return false;
 }
 
-/* The list is that of the first stopped thread: the processor's. */
-static bool need_list(struct kymo_gdb *gdb)
+bool gdb_learn_registers(struct kymo_gdb *gdb)
 {
 	uint8_t image[KYMO_XSTATE_MAX];
 	size_t size = 0, i = 0;
@@ -93,7 +92,7 @@ static struct sets *begin_sets(struct kymo_gdb *gdb, struct gdb_text *reply)
 {
 	struct gdb_thread *thread = gdb_general_thread(gdb);
 	const bool runs = gdb->tracing.has_selected || (thread && gdb->is_non_stop && !thread->is_stopped);
-	struct sets *sets = thread && !runs && need_list(gdb) ? calloc(1, sizeof(*sets)) : NULL;
+	struct sets *sets = thread && !runs && gdb_learn_registers(gdb) ? calloc(1, sizeof(*sets)) : NULL;
 
 	if (sets)
 		sets->thread = thread;
@@ -119,14 +118,14 @@ size_t gdb_register_block_size(struct kymo_gdb *gdb)
 {
 	size_t size = 0;
 
-	for (size_t i = 0; need_list(gdb) && i < gdb->n_registers; i++)
+	for (size_t i = 0; gdb_learn_registers(gdb) && i < gdb->n_registers; i++)
 		size += gdb->registers[i].shown;
 	return size;
 }
 
 void gdb_put_register_block(struct gdb_thread *thread, struct gdb_text *ret)
 {
-	struct sets *sets = need_list(thread->gdb) ? calloc(1, sizeof(*sets)) : NULL;
+	struct sets *sets = gdb_learn_registers(thread->gdb) ? calloc(1, sizeof(*sets)) : NULL;
 	uint8_t value[64];
 
 	if (!sets) {
@@ -286,7 +285,7 @@ void gdb_put_expedited(struct gdb_thread *thread, struct gdb_text *reply)
 	struct kymo_gdb *gdb = thread->gdb;
 	struct user_regs_struct general;
 
-	if (!need_list(gdb) || kymo_engine_get_registers(thread->engine, &general))
+	if (!gdb_learn_registers(gdb) || kymo_engine_get_registers(thread->engine, &general))
 		return;
 	for (size_t i = 0; i < 3; i++) {
 		const unsigned int number = kymo_registers_expedited[i];
@@ -302,7 +301,8 @@ bool gdb_register_of(struct gdb_thread *thread, const struct user_regs_struct *g
 		     uint64_t *ret)
 {
 	struct kymo_gdb *gdb = thread->gdb;
-	const struct kymo_register *reg = need_list(gdb) && number < gdb->n_registers ? &gdb->registers[number] : NULL;
+	const struct kymo_register *reg =
+		gdb_learn_registers(gdb) && number < gdb->n_registers ? &gdb->registers[number] : NULL;
 	uint64_t value = 0;
 
 	if (!reg || reg->set != KYMO_REGISTERS_GENERAL || reg->size > sizeof(value))
@@ -350,7 +350,7 @@ void gdb_describe_target(struct kymo_gdb *gdb, struct gdb_text *text)
 {
 	const char *feature = "";
 
-	if (!need_list(gdb))
+	if (!gdb_learn_registers(gdb))
 		return;
 	gdb_text_format(text,
 			"<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\"><target><architecture>%s"

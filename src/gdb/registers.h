@@ -27,6 +27,10 @@ int gdb_set_pc(struct gdb_thread *thread, uint64_t pc);
 /* The thread goes on. If it stands in a system call, and the client has moved it elsewhere, it leaves that call. */
 void gdb_leave_call(struct gdb_thread *thread);
 
+/* Find out which registers there are, if that is not known yet: by a thread that is stopped, whose list is the
+ * processor's. False: no thread is stopped. */
+bool gdb_learn_registers(struct kymo_gdb *gdb);
+
 /* target.xml. */
 void gdb_describe_target(struct kymo_gdb *gdb, struct gdb_text *text);
 

@@ -70,7 +70,7 @@ static void resume_each(struct kymo_gdb *gdb, const struct action *actions, size
 		else if (action && gdb_is_known_to_stand(thread))
 			gdb_resume(thread, &action->how);
 	}
-	gdb_note_done_steps(gdb);
+	gdb_note_done(gdb);
 	gdb_begin_notifying(gdb);
 	gdb_interrupt_one(gdb);
 	gdb_wake(gdb);
@@ -100,7 +100,7 @@ static void resume(struct kymo_gdb *gdb, const struct action *actions, size_t n,
 		gdb_resume(thread, &action->how);
 		n_resumed++;
 	}
-	gdb_note_done_steps(gdb);
+	gdb_note_done(gdb);
 	if (n_resumed)
 		return;
 	gdb_change_state(gdb, GDB_NONE_RESUMED);

@@ -62,6 +62,13 @@ static bool is_done(struct gdb_thread *thread)
 	       (thread->btrace->now.pc < thread->range_start || thread->btrace->now.pc >= thread->range_end);
 }
 
+/* Where its step begins. The end of a vfork is told before the call has returned, as gdb knows it. A step that begins
+ * there leads out of the call. */
+static bool is_in_range(const struct gdb_thread *thread)
+{
+	return thread->step_pc >= thread->range_start && thread->step_pc < thread->range_end;
+}
+
 void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 {
 	struct user_regs_struct registers;
@@ -77,8 +84,12 @@ void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 	thread->range_end = how->range_end;
 	if (how->is_step && !kymo_engine_get_registers(thread->engine, &registers))
 		thread->step_pc = registers.rip;
-	if (how->is_step && is_done(thread)) {
-		thread->is_stopped = thread->is_step_done = true;
+	thread->is_return_due = thread->owes_return && gdb_catches_call(thread, thread->returned);
+	thread->is_step_done = !thread->is_return_due && how->is_step &&
+			       ((thread->owes_return && !is_in_range(thread)) || is_done(thread));
+	thread->owes_return = false;
+	if (thread->is_return_due || thread->is_step_done) {
+		thread->is_stopped = true;
 		return;
 	}
 	if (kymo_engine_control(thread->engine, how->is_step ? gdb_btrace_step(thread) : gdb_trace_action(thread)) ==
@@ -86,18 +97,26 @@ void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how)
 		thread->is_dead = true; /* its end is about to be told */
 }
 
-void gdb_note_done_steps(struct kymo_gdb *gdb)
+/* What has happened already, and is told as the next event. */
+static void note_due(struct gdb_thread *thread, const struct gdb_event *event, int code)
 {
-	const struct gdb_event event = { .kind = GDB_EVENT_STEP, .signal = SIGTRAP };
+	thread->is_step_done = thread->is_return_due = false;
+	thread->info = (siginfo_t){ .si_signo = SIGTRAP, .si_code = code };
+	gdb_note(thread, event);
+}
 
+void gdb_note_done(struct kymo_gdb *gdb)
+{
 	for (size_t i = 0; i < gdb->threads.n; i++) {
 		struct gdb_thread *thread = gdb->threads.items[i];
+		const struct gdb_event step = { .kind = GDB_EVENT_STEP, .signal = SIGTRAP }, end = {
+			.kind = GDB_EVENT_RETURN, .signal = SIGTRAP, .number = thread->returned
+		};
 
-		if (!thread->is_step_done)
-			continue;
-		thread->is_step_done = false;
-		thread->info = (siginfo_t){ .si_signo = SIGTRAP, .si_code = TRAP_TRACE };
-		gdb_note(thread, &event);
+		if (thread->is_step_done)
+			note_due(thread, &step, TRAP_TRACE);
+		else if (thread->is_return_due)
+			note_due(thread, &end, SIGTRAP);
 	}
 }
 
@@ -116,12 +135,16 @@ bool gdb_check_pending(struct gdb_thread *thread)
 	return false;
 }
 
-/* As gdbserver has it: without QProgramSignals, what gdb does not pass by default is dropped. */
+/* As gdbserver has it: without QProgramSignals, what gdb does not pass by default is dropped. A function that gdb calls
+ * ends in SIGSEGV, where gdb has its breakpoint on the stack. Then gdb writes what the thread had before that, and a
+ * thread that gets SIGSEGV now would die of it. */
 static int signal_at_detach(const struct gdb_thread *thread)
 {
-	const int signal = thread->event.kind == GDB_EVENT_SIGNAL ? thread->event.signal : 0;
+	const int signal = thread->event.kind == GDB_EVENT_SIGNAL ? thread->info.si_signo : 0;
 
-	if (!signal || !thread->gdb->knows_for_program)
+	if (signal <= 0 || signal > SIGRTMAX)
+		return 0; /* of a client's own making */
+	if (!thread->gdb->knows_for_program)
 		return signal == SIGTRAP || signal == SIGINT ? 0 : signal;
 	return thread->gdb->for_program & 1ull << (signal - 1) ? signal : 0;
 }
@@ -140,7 +163,7 @@ void gdb_settle_for_good(struct gdb_thread *thread)
 	gdb_leave_call(thread);
 	thread->is_settling &= thread->event.kind == GDB_EVENT_INTERRUPT;
 	gdb_set_telling(thread, GDB_NOTHING_TO_TELL);
-	thread->is_at_signal = thread->is_stepping = thread->is_untold = thread->is_owed = false;
+	thread->is_at_signal = thread->is_stepping = thread->is_untold = thread->is_owed = thread->owes_return = false;
 }
 
 /* A thread that makes a step now is not asked for another one: its callback would not take that back. A stop that was

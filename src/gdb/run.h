@@ -16,8 +16,8 @@ void gdb_keep_signal(struct gdb_thread *thread, int signal);
 /* Resume one stopped thread. */
 void gdb_resume(struct gdb_thread *thread, const struct gdb_resumption *how);
 
-/* Steps that are done without that their threads ran: to be called when all threads are resumed that are to be. */
-void gdb_note_done_steps(struct kymo_gdb *gdb);
+/* What is done without that threads ran, such as a step: to be called when all threads are resumed that are to be. */
+void gdb_note_done(struct kymo_gdb *gdb);
 
 /* Whether the event of a pending thread still holds; else it is forgotten. */
 bool gdb_check_pending(struct gdb_thread *thread);

@@ -23,6 +23,7 @@
 #include "gdb/packet.h"
 #include "gdb/packets.h"
 #include "gdb/pads.h"
+#include "gdb/prints.h"
 #include "gdb/run.h"
 #include "gdb/session.h"
 #include "gdb/state.h"
@@ -30,7 +31,15 @@
 #include "hub/hub.h"
 #include "proc/reach.h"
 
-enum { READ_SIZE = 16384, WRITE_MS = 30000, LINGER_MS = 2000, LOOK_MS = 1000, PRINT_SIZE = 8192 };
+enum {
+	READ_SIZE = 16384,
+	WRITE_MS = 30000,
+	LINGER_MS = 2000,
+	LOOK_MS = 1000,
+	PRINT_SIZE = 8192,
+	PRINTS_MS = 10, /* how often what pads print is read */
+	ROUNDS_MAX = 64,
+};
 
 struct connection {
 	struct kymo_gdb *gdb;
@@ -40,6 +49,7 @@ struct connection {
 	int wake;                    /* ends all waits */
 	bool is_lost, is_running;
 	bool has_begun; /* a packet has come */
+	uint64_t ticked_ns;
 };
 
 /* ---- a stub ---------------------------------------------------------------------------------- */
@@ -230,7 +240,7 @@ static void take_bytes(struct connection *connection, const char *bytes, size_t 
 				send_bytes(connection, connection->last.items, connection->last.n);
 			break;
 		case GDB_INPUT_INTERRUPT:
-			if (connection->is_running || connection->gdb->is_non_stop)
+			if (connection->has_begun)
 				kymo_hub_run(connection->gdb->hub, interrupt, connection->gdb);
 			break;
 		case GDB_INPUT_NOISE: /* from a browser, or from a scanner of ports */
@@ -267,10 +277,13 @@ struct collect {
 	struct connection *connection;
 	struct gdb_printed printed; /* before what is told */
 	bool is_told;
+	bool is_last; /* of rounds: what is told does not wait for more */
+	bool is_more; /* pads have printed more than that */
 };
 
 static void take_printed(struct collect *it)
 {
+	it->is_more = gdb_prints_collect(it->connection->gdb, GDB_PRINTS_MOST);
 	it->printed = it->connection->gdb->printed;
 	it->connection->gdb->printed = (struct gdb_printed){ .n_lost = 0 };
 }
@@ -306,6 +319,8 @@ static void collect(void *data)
 
 	take_printed(it);
 	gdb_text_clear(&it->connection->reply);
+	if (it->is_more && !it->is_last)
+		return;
 	it->is_told = gdb_collect(gdb, &it->connection->reply);
 	if (it->is_told && !gdb->processes.n && !gdb->is_extended)
 		gdb->is_over = true;
@@ -316,23 +331,33 @@ static void find_notification(void *data)
 	struct collect *it = data;
 
 	take_printed(it);
+	if (it->is_more && !it->is_last)
+		return;
 	it->is_told = gdb_notify(it->connection->gdb, &it->connection->reply);
+}
+
+/* What was printed, and then what is told: threads that have stopped print nothing any more. */
+static bool collect_by(struct connection *connection, void (*take)(void *data))
+{
+	struct collect it = { .connection = connection, .is_more = true };
+
+	for (unsigned int i = 0; i < ROUNDS_MAX && it.is_more; i++) {
+		it.is_last = i + 1 == ROUNDS_MAX;
+		kymo_hub_run(connection->gdb->hub, take, &it);
+		show_printed(&it);
+	}
+	return it.is_told;
 }
 
 static void notify(struct connection *connection)
 {
-	struct collect it = { .connection = connection };
-
 	gdb_text_clear(&connection->reply);
-	kymo_hub_run(connection->gdb->hub, find_notification, &it);
-	show_printed(&it);
-	if (it.is_told)
+	if (collect_by(connection, find_notification))
 		send_text(connection, '%', &connection->reply);
 }
 
 static void look_at_bytes(struct connection *connection)
 {
-	struct collect it = { .connection = connection };
 	uint64_t count;
 
 	while (read(connection->gdb->wake, &count, sizeof(count)) == sizeof(count))
@@ -341,9 +366,7 @@ static void look_at_bytes(struct connection *connection)
 		notify(connection);
 	if (!connection->is_running)
 		return;
-	kymo_hub_run(connection->gdb->hub, collect, &it);
-	show_printed(&it);
-	if (!it.is_told)
+	if (!collect_by(connection, collect))
 		return;
 	connection->is_running = false;
 	gdb_wait_for_ended(connection->gdb);
@@ -364,6 +387,27 @@ static void linger(const struct connection *connection)
 			return;
 }
 
+static int wait_of(const struct connection *connection)
+{
+	const struct kymo_gdb *gdb = connection->gdb;
+
+	return gdb_pads_print(gdb) ? PRINTS_MS : connection->is_running ? GDB_TICK_MS : gdb->has_joined ? LOOK_MS : -1;
+}
+
+/* Nothing has come for a while. */
+static void look_at_time(struct connection *connection)
+{
+	struct kymo_gdb *gdb = connection->gdb;
+	const uint64_t now = kymo_now_ns();
+
+	if (gdb_pads_print(gdb) && (connection->is_running || gdb->is_non_stop))
+		look_at_bytes(connection);
+	if (!connection->is_running || (gdb_pads_print(gdb) && now - connection->ticked_ns < GDB_TICK_MS * 1000000ull))
+		return;
+	connection->ticked_ns = now;
+	kymo_hub_run(gdb->hub, gdb_tick, gdb);
+}
+
 static void serve(struct connection *connection)
 {
 	struct kymo_gdb *gdb = connection->gdb;
@@ -372,13 +416,10 @@ static void serve(struct connection *connection)
 				{ .fd = connection->wake, .events = POLLIN } };
 
 	while (!connection->is_lost && !gdb->is_over && !is_woken(connection->wake)) {
-		const int n = poll(fds, kymo_countof(fds),
-				   connection->is_running ? GDB_TICK_MS
-				   : gdb->has_joined      ? LOOK_MS
-							  : -1);
+		const int n = poll(fds, kymo_countof(fds), wait_of(connection));
 
-		if (!n && connection->is_running)
-			kymo_hub_run(gdb->hub, gdb_tick, gdb);
+		if (!n)
+			look_at_time(connection);
 		if (gdb_is_cut_off(gdb)) {
 			look_at_bytes(connection); /* the end of the process may be noted */
 			return;

@@ -17,9 +17,10 @@ enum kymo_gdb_pads {
 };
 
 struct kymo_gdb_options {
-	bool is_extended;  /* the connection outlives the process: vAttach, vRun */
-	bool says_no_ends; /* `say` is not told how processes end */
-	bool is_for_one;   /* the process that it begins with is all that a client gets: no vAttach, no vRun */
+	bool is_extended;    /* the connection outlives the process: vAttach, vRun */
+	bool says_no_ends;   /* `say` is not told how processes end */
+	bool is_for_one;     /* the process that it begins with is all that a client gets: no vAttach, no vRun */
+	bool kills_launched; /* when the process of the stub dies by SIGKILL, so does what it has launched */
 	enum kymo_gdb_pads pads;
 	bool lets_randomize;   /* do not turn address space randomization off for what is launched */
 	char *const *wrapper;  /* words before those of a program that is launched, which executes it; or NULL */

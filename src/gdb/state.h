@@ -55,15 +55,16 @@ struct gdb_condition {
 	uint64_t address;
 	uint8_t *code;
 	size_t size;
-	struct kymo_form *form; /* of the expression; or NULL: it has none */
+	struct kymo_form *form;  /* of the expression; or NULL: it has none */
+	struct gdb_print *print; /* of a command that a pad can have; or NULL */
 };
 
-/* A condition that was to be in a pad. */
+/* What was to be in a pad. */
 struct gdb_pad {
 	uint64_t address;
-	uint8_t *code; /* the expression */
-	size_t size;
-	bool is_in; /* else it was refused */
+	uint8_t *code;       /* expressions: the condition, and then what is printed */
+	size_t size, n_code; /* bytes of the condition, and of both; 0: there is none */
+	bool is_in;          /* else it was refused */
 };
 
 /* What a process has in pads: pads.c. */
@@ -72,6 +73,8 @@ struct gdb_pads {
 	unsigned int epoch; /* of the program: each exec ends one */
 	bool is_refused;    /* the process takes none, and is not asked again */
 };
+
+enum { GDB_PRINTED_MAX = 1 << 20 }; /* bytes that wait for the main thread */
 
 /* By commands of breakpoints, and not shown yet. */
 struct gdb_printed {
@@ -87,6 +90,7 @@ struct gdb_process {
 	bool is_child;           /* of this process: the hub is to be told that its end is known */
 	unsigned int execs_left; /* of a launched one, until it is the program */
 	bool has_ended;
+	bool has_first_ended; /* with `status`, and sharers of its memory go on */
 	int status;
 	KYMO_VEC(struct gdb_break) breaks;
 	KYMO_VEC(struct gdb_condition) conditions; /* of these; several of one: any may be true */
@@ -117,6 +121,7 @@ struct gdb_thread {
 	struct kymo_engine *engine; /* a reference */
 	struct gdb_process *process;
 	pid_t tid;
+	bool is_sharer;  /* a process to the kernel, which shares the memory of `process` */
 	bool is_dead;    /* told by DEATH; its end is still to come */
 	bool is_stopped; /* is stopped, and is known to */
 	bool is_asked;   /* to stop */
@@ -137,9 +142,12 @@ struct gdb_thread {
 	siginfo_t kept;                  /* a signal that the client wants it to have when it goes on; or si_signo 0 */
 	uint64_t range_start, range_end; /* of a step; 0, 0: one instruction */
 	uint64_t step_pc;                /* where it began */
+	uint64_t handle;                 /* its thread pointer, as last seen; or 0 */
 	uint64_t moved_from;             /* where it stopped, if the client has changed that since; or 0 */
 	bool has_set_call;               /* the client has written orig_rax since */
 	bool is_step_done;               /* without that the thread ran: it is told when all are resumed */
+	bool owes_return, is_return_due; /* of a vfork, whose end is told first; due: when all are resumed */
+	uint64_t returned;               /* … by this number */
 	struct gdb_btrace *btrace;       /* NULL: its branches were never traced */
 	KYMO_VEC(struct gdb_watch) watches;
 	KYMO_VEC(struct gdb_trace_step) trace_steps; /* it steps, for tracepoints that it has hit */
@@ -148,6 +156,7 @@ struct gdb_thread {
 };
 
 struct gdb_pad_set;
+struct gdb_prints;
 
 enum gdb_state { GDB_STOPPED, GDB_RUNNING, GDB_STOPPING };
 
@@ -216,9 +225,10 @@ struct kymo_gdb {
 	struct kymo_register *registers; /* as they are described to the client; NULL: not asked yet */
 	size_t n_registers;
 	struct gdb_printed printed;
-	struct gdb_text console;  /* a packet that is sent before the reply: text for the user; or empty */
-	size_t btrace_size;       /* bytes, for threads whose trace begins; 0: not said */
-	struct gdb_text document; /* qXfer: what is being read, and of which object */
+	KYMO_VEC(struct gdb_prints *) prints; /* of pads that print: those of the sets above */
+	struct gdb_text console;              /* a packet that is sent before the reply: text for the user; or empty */
+	size_t btrace_size;                   /* bytes, for threads whose trace begins; 0: not said */
+	struct gdb_text document;             /* qXfer: what is being read, and of which object */
 	char document_name[64];
 	struct gdb_tracing tracing;
 	bool has_left_run; /* the last client has left a trace run behind, which may have ended since */

@@ -191,7 +191,7 @@ static bool does_any_run_for_client(const struct kymo_gdb *gdb)
 void gdb_interrupt(struct kymo_gdb *gdb)
 {
 	if (!gdb->is_non_stop) {
-		gdb->is_interrupted = true;
+		gdb->is_interrupted = gdb_any_thread(gdb, 0);
 		if (gdb->state == GDB_RUNNING)
 			gdb_stop_all(gdb);
 		return;
@@ -264,7 +264,7 @@ void gdb_tick(void *data)
 		struct gdb_thread *thread = gdb->threads.items[i];
 
 		if (!thread->is_dead && !thread->is_stopped && thread->is_asked)
-			thread->is_stuck = kymo_thread_state(thread->process->pid, thread->tid) == 'D';
+			thread->is_stuck = kymo_thread_state(thread->tid, thread->tid) == 'D';
 	}
 	gdb_look_whether_all_stand(gdb);
 }

@@ -30,7 +30,8 @@ void gdb_stop_one(struct gdb_thread *thread, int signal);
 /* All-stop: ask all threads to stop, and wake the main thread when they have. */
 void gdb_stop_all(struct kymo_gdb *gdb);
 
-/* ^C, or vCtrlC. It is nothing where no thread runs, as the client knows it. */
+/* ^C, or vCtrlC. Where no thread runs, as the client knows it, it waits for the next resumption; in non-stop it is
+ * nothing then. */
 void gdb_interrupt(struct kymo_gdb *gdb);
 
 /* Non-stop: let ^C that waits come to a thread that runs, if there is one. */

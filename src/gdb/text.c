@@ -58,15 +58,20 @@ void gdb_text_hex(struct gdb_text *text, const void *bytes, size_t n)
 {
 	static const char digits[] = "0123456789abcdef";
 	const uint8_t *at = bytes;
+	char *to;
 
 	if (text->has_failed || !kymo_vec_reserve(text, text->n + 2 * n)) {
 		text->has_failed = true;
 		return;
 	}
+	if (!n)
+		return;
+	to = text->items + text->n; /* not by the text each time: a character may alias all of it */
 	for (size_t i = 0; i < n; i++) {
-		text->items[text->n++] = digits[at[i] >> 4];
-		text->items[text->n++] = digits[at[i] & 15];
+		*to++ = digits[at[i] >> 4];
+		*to++ = digits[at[i] & 15];
 	}
+	text->n += 2 * n;
 }
 
 /* Whether a document of XML 1.0 may have the character; DEL may be in one, and is shown all the same. */

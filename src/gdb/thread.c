@@ -165,6 +165,18 @@ void gdb_put_id(const struct kymo_gdb *gdb, struct gdb_text *text, pid_t pid, pi
 		gdb_text_format(text, "%x", (unsigned int)tid);
 }
 
+bool gdb_catches_call(const struct gdb_thread *thread, uint64_t number)
+{
+	const struct gdb_process *process = thread->process;
+
+	if (!thread->gdb->is_client || !process->catches_calls)
+		return false;
+	for (size_t i = 0; i < process->calls.n; i++)
+		if (process->calls.items[i] == number)
+			return true;
+	return process->catches_all_calls;
+}
+
 void gdb_forget_thread(struct kymo_gdb *gdb, struct gdb_thread *thread)
 {
 	for (size_t i = 0; i < gdb->threads.n; i++) {

@@ -44,6 +44,9 @@ bool gdb_was_told(const struct gdb_thread *thread);
 /* Have the engine told what its process' settings and its own steps want. */
 void gdb_set_mask(struct gdb_thread *thread);
 
+/* Whether the client catches a system call of the thread's process. */
+bool gdb_catches_call(const struct gdb_thread *thread, uint64_t number);
+
 /* It is no thread of the stub any more. Its struct goes with the engine. */
 void gdb_forget_thread(struct kymo_gdb *gdb, struct gdb_thread *thread);
 

@@ -293,12 +293,19 @@ void gdb_disable_tracepoint(struct kymo_gdb *gdb, struct gdb_words *words, struc
 
 void gdb_tell_tracepoint(struct kymo_gdb *gdb, struct gdb_words *words, struct gdb_text *reply)
 {
-	const struct gdb_tracepoint *point = take_point(gdb, words);
+	const struct gdb_tracepoint *point;
+	unsigned int number;
+	uint64_t address;
 
-	if (point && gdb_words_are_over(words))
-		gdb_text_format(reply, "V%" PRIx64 ":%" PRIx64, point->n_hits, point->n_bytes);
-	else
+	if (!take_name(words, &number, &address) || !gdb_words_are_over(words)) {
 		gdb_text_put(reply, "E01");
+		return;
+	}
+	/* gdb asks for locations, too, at which its condition has no meaning, and which it has not defined. By an error
+	 * its user's command would end. */
+	point = find_point(&gdb->tracing, number, address);
+	if (point)
+		gdb_text_format(reply, "V%" PRIx64 ":%" PRIx64, point->n_hits, point->n_bytes);
 }
 
 static void tell_definition(const struct gdb_tracepoint *point, struct gdb_text *reply)

@@ -65,23 +65,39 @@ static bool make_exec_file(struct kymo_gdb *gdb, struct gdb_words *annex, struct
 	return true;
 }
 
-static bool make_threads(struct kymo_gdb *gdb, struct gdb_words *annex, struct gdb_text *document)
+/* What the C library knows the thread by (pthread_t): its thread pointer, as last seen. 0: not known. */
+static uint64_t handle_of(struct gdb_thread *thread)
 {
+	struct user_regs_struct registers;
+
+	if (!kymo_engine_get_registers(thread->engine, &registers))
+		thread->handle = registers.fs_base;
+	return thread->handle;
+}
+
+static void put_thread(struct gdb_thread *thread, struct gdb_text *document)
+{
+	const uint64_t handle = handle_of(thread);
 	char name[NAME_MAX_SHOWN];
 
-	gdb_text_put(document, "<?xml version=\"1.0\"?>\n<threads>\n");
-	for (size_t i = 0; i < gdb->threads.n; i++) {
-		const struct gdb_thread *thread = gdb->threads.items[i];
-
-		if (thread->is_dead || thread->is_untold)
-			continue;
-		kymo_read_comm(thread->tid, name);
-		gdb_text_put(document, "<thread id=\"");
-		gdb_put_id(gdb, document, thread->process->pid, thread->tid);
-		gdb_text_put(document, "\" name=\"");
-		gdb_text_xml(document, name);
-		gdb_text_put(document, "\"/>\n");
+	kymo_read_comm(thread->tid, name);
+	gdb_text_put(document, "<thread id=\"");
+	gdb_put_id(thread->gdb, document, thread->process->pid, thread->tid);
+	gdb_text_put(document, "\" name=\"");
+	gdb_text_xml(document, name);
+	if (handle) {
+		gdb_text_put(document, "\" handle=\"");
+		gdb_text_hex(document, &handle, sizeof(handle));
 	}
+	gdb_text_put(document, "\"/>\n");
+}
+
+static bool make_threads(struct kymo_gdb *gdb, struct gdb_words *annex, struct gdb_text *document)
+{
+	gdb_text_put(document, "<?xml version=\"1.0\"?>\n<threads>\n");
+	for (size_t i = 0; i < gdb->threads.n; i++)
+		if (!gdb->threads.items[i]->is_dead && !gdb->threads.items[i]->is_untold)
+			put_thread(gdb->threads.items[i], document);
 	gdb_text_put(document, "</threads>\n");
 	return true;
 }

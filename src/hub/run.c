@@ -178,7 +178,7 @@ static long step_request(struct task *task, bool is_block)
 		return PTRACE_SINGLESTEP;
 	}
 	task->resumed.steps_call = task->stop == STOP_ENTRY || owes_exit(task) ||
-				   (events & EVENTS_OF_STOPS && task->stop != STOP_EVENT && is_at_call(task));
+				   (events & EVENTS_OF_STOPS && (task->stop == STOP_EVENT || is_at_call(task)));
 	if (task->resumed.steps_call)
 		return PTRACE_SYSCALL;
 	return is_block ? PTRACE_SINGLEBLOCK : PTRACE_SINGLESTEP;
@@ -260,6 +260,8 @@ static void continue_task(struct kymo_hub *hub, struct task *task)
 			return; /* another stop has come, which serves what is wanted */
 		if (wants_step)
 			request = step_request(task, wanted == KYMO_ACTION_BLOCKSTEP);
+		if (request != PTRACE_SYSCALL) /* the end of a call that it has entered is not seen */
+			task->call.is_entry_known = task->call.is_aborted = false;
 		if (is_at_once)
 			hub_interrupt(hub, task);
 		if (ptrace(request, task->tid, 0, signal) && errno == EIO && request == PTRACE_SINGLEBLOCK)

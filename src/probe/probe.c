@@ -170,7 +170,7 @@ static struct kymo_error *fill_status(pid_t pid, struct kymo_process *process, c
 		return &kymo_error_no_memory;
 	/* Those behind are in the journal already, and not in the text yet. */
 	for (size_t i = 0; i < session->n_sites && i < session->header.n_installed; i++) {
-		status.n_catches += (session->sites[i].flags & KYMO_WIRE_CATCH) != 0;
+		status.n_catches += session->sites[i].flags & KYMO_WIRE_CATCH && session->sites[i].patch_size;
 		if (session->sites[i].event_id) /* guards, evicted instructions and catches have none */
 			copy_site(&session->sites[i], &status.sites[status.n_sites++]);
 	}

@@ -21,8 +21,9 @@ struct probe_switch;
 
 /* How the process is to be changed now. */
 struct probe_attempt {
-	bool is_lenient;   /* sites that were in the text before may be refused now: that is no error */
-	bool keeps_thread; /* one makes the remote calls for all that is mapped */
+	bool is_lenient;      /* sites that were in the text before may be refused now: that is no error */
+	bool keeps_thread;    /* one makes the remote calls for all that is mapped */
+	unsigned int n_waits; /* for handlers that have interrupted functions which are to be cloned */
 };
 
 /* Where the stacks of the process end. */
@@ -53,13 +54,15 @@ struct probe_reading {
 
 /* The table of memory that pads read by plain loads (threads/readable.h). */
 struct probe_readable {
+	bool is_wanted;                       /* calls that take memory away have pads, or get them */
 	bool is_registered;                   /* the kernel fences the process's sequences */
 	bool is_refused;                      /* for good */
 	bool is_told;                         /* the user was told why it is not open */
 	bool has_left;                        /* no live page has its address any more */
 	uint64_t leave_ns;                    /* when that may be, or 0 */
+	uint64_t first_ns;                    /* when it could have been opened for the first time */
 	uint64_t again_ns;                    /* when to try again to open it */
-	size_t n_failed;                      /* how often in a row it could not be opened */
+	unsigned int n_failed;                /* how often in a row it could not be opened */
 	uint64_t gib[KYMO_WIRE_READABLE_GIB]; /* which GiB each block is for: its number + 1, or 0 */
 };
 
@@ -93,6 +96,7 @@ struct probe_threads {
 struct probe_faults {
 	unsigned int watched; /* KYMO_FAULT_…: those that it has been seen to handle */
 	unsigned int heeded;  /* … for which no probe is in any more that could cause one (exchange.c) */
+	bool wait_for_clones; /* probes are to be exchanged once the clones beside them are out */
 	bool is_alone;        /* plans displace single instructions only (faults.c) */
 };
 
@@ -108,6 +112,9 @@ struct kymo_probes {
 	struct probe_text text;                   /* of the process, with all planned sites in */
 	KYMO_VEC(struct probe_clones) clones;     /* of modules */
 	KYMO_VEC(size_t) unclonable;              /* modules whose clones would take too much */
+	struct kymo_probes *beside;               /* of the same recording in the same process: the clones, or what
+						     they are beside; or NULL */
+	size_t n_in_the_way;                      /* chosen functions that have no clone as they have probes */
 	KYMO_VEC(struct probe_modified) modified; /* found by the installation that goes on now */
 	struct probe_attempt attempt;
 	struct probe_watch watch;

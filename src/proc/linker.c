@@ -14,11 +14,14 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/backoff.h"
 #include "base/cleanup.h"
@@ -31,6 +34,9 @@
 #define MAX_HEADERS 256
 #define MAX_DYNAMIC 4096
 #define DYNAMIC_AT_ONCE 32
+#define SECOND_NS 1000000000u
+#define YOUNG_NS (4ull * SECOND_NS)
+#define LOOK_MS 1 /* between two looks at what the linker tells */
 
 struct start {
 	uint64_t headers, n_headers, interpreter; /* AT_PHDR, AT_PHNUM, AT_BASE */
@@ -189,4 +195,32 @@ bool kymo_startup_returned(struct kymo_process *process, long number, const uint
 bool kymo_startup_looks_done(struct kymo_process *process)
 {
 	return process->startup.debug ? is_loaded(process) : true;
+}
+
+/* Since it was forked; 0: not known. */
+static uint64_t age_ns(uint64_t start_time)
+{
+	const uint64_t tick_ns = SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK);
+	struct timespec booted;
+	uint64_t now;
+
+	if (clock_gettime(CLOCK_BOOTTIME, &booted))
+		return 0;
+	now = (uint64_t)booted.tv_sec * SECOND_NS + (uint64_t)booted.tv_nsec;
+	return now > start_time * tick_ns ? now - start_time * tick_ns : 0;
+}
+
+void kymo_linker_wait(struct kymo_process *process, uint64_t start_time)
+{
+	const struct process_startup before = process->startup;
+	struct pollfd ended = { .fd = process->memory.pidfd, .events = POLLIN };
+	struct start start = { 0 };
+
+	if (age_ns(start_time) > YOUNG_NS)
+		return;
+	kymo_error_destroy(read_auxv(process->pid, &start)); /* then there is nothing to wait for */
+	process->startup.debug = find_debug(process, find_dynamic(process, &start));
+	while (!kymo_startup_looks_done(process) && age_ns(start_time) <= YOUNG_NS && poll(&ended, 1, LOOK_MS) <= 0)
+		;
+	process->startup = before;
 }

@@ -30,6 +30,10 @@ bool kymo_process_is_linking(struct kymo_process *process);
 /* Where the dynamic linker of a process was loaded, as the process has it; 0: it has none, or can't be asked. */
 uint64_t kymo_linker_of(pid_t pid);
 
+/* Sleep until the linker of a process that runs has mapped its files. It does not where the process, which was forked
+ * at `start_time` (field 22 of its stat), is four seconds old, or its linker tells nothing. */
+void kymo_linker_wait(struct kymo_process *process, uint64_t start_time);
+
 /* ---- for startup.c and follow.c -------------------------------------------------------------- */
 
 #define KYMO_STARTUP_MOMENT_NS 20000000u /* without a call, before a program that starts is looked at */

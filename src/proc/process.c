@@ -19,6 +19,7 @@
 #include "proc/call.h"
 #include "proc/joined.h"
 #include "proc/frozen.h"
+#include "proc/linker.h"
 #include "proc/members.h"
 #include "proc/memory.h"
 #include "proc/process.h"
@@ -90,6 +91,8 @@ static struct kymo_error *open_checked(pid_t pid, bool may_be_traced, struct kym
 		kymo_process_destroy(process);
 		return error;
 	}
+	if (!may_be_traced && info.state != 'T' && info.state != 't')
+		kymo_linker_wait(process, info.start_time); /* "app & kymo record --pid $!" */
 	*ret = process;
 	return NULL;
 }

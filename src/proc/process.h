@@ -18,7 +18,8 @@ struct kymo_process;
 /*
  * Open a running process; nothing is stopped or traced yet. GONE: no such process. PERMISSION: with what to do. BUSY: a
  * tracer that serves no other process traces it; the sentence names it. If the tracer is a hub that serves others, the
- * process is stopped through it. BAD_DATA: a 32-bit program.
+ * process is stopped through it. BAD_DATA: a 32-bit program. One that has just been started is waited for until its
+ * files are mapped.
  */
 struct kymo_error *kymo_process_open(pid_t pid, struct kymo_process **ret);
 

@@ -115,6 +115,16 @@ uint64_t aggregate_hits(const struct recording *recording)
 	return recording->output.aggregating ? recording->output.aggregating->hits : 0;
 }
 
+uint64_t aggregate_in_no_row(const struct recording *recording)
+{
+	const struct aggregating *aggregating = recording->output.aggregating;
+	uint64_t n = 0;
+
+	for (size_t i = 0; aggregating && i < aggregating->n; i++)
+		n = aggregating->items[i].table.lost > n ? aggregating->items[i].table.lost : n;
+	return n;
+}
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 static bool are_of_one_function(const struct kymo_ctf_event *a, const struct kymo_ctf_event *b)
@@ -187,6 +197,7 @@ static struct kymo_error *read_layouts(struct recording *recording)
 			.aggregated = event->aggregated,
 			.texts = find_texts(aggregating, event->aggregated),
 			.has_values = event->kind != KYMO_CTF_MARKER || wants_values(aggregating, event->aggregated),
+			.direct = aggregate_direct_of(aggregating, event),
 		};
 
 		for (size_t k = i; event->aggregated && k-- > 0;)
@@ -278,11 +289,16 @@ static struct kymo_error *take_hit(struct recording *recording, struct record_so
 				   const struct raw_record *raw)
 {
 	struct aggregating *aggregating = recording->output.aggregating;
-	const uint32_t number = aggregating->layouts.items[place].aggregated;
+	const struct hit_layout *layout = &aggregating->layouts.items[place];
+	const uint32_t number = layout->aggregated;
 	struct kymo_error *error = NULL;
 	struct kymo_call_hit hit;
 	bool is_counted = false;
 
+	if (layout->direct.aggregation && aggregate_direct_add(&layout->direct, raw->bytes)) {
+		aggregating->hits++;
+		return NULL;
+	}
 	read_hit(recording, place, raw->bytes, raw->base, &hit);
 	hit.record = raw->bytes;
 	hit.record_size = raw->size;
@@ -325,7 +341,7 @@ static struct kymo_error *take_hits(struct recording *recording, struct record_s
 		if (event->aggregated)
 			error = take_hit(recording, source, (uint32_t)(event - recording->output.files.trace.events),
 					 &(struct raw_record){ records + at, size, (uint32_t)i, packet->tsc_begin });
-		else {
+		if (!event->aggregated || event->is_written) {
 			memmove(records + kept, records + at, size);
 			kept += size;
 		}
@@ -542,7 +558,7 @@ struct kymo_error *aggregate_now_and_then(struct recording *recording)
 struct kymo_error *aggregate_write(struct recording *recording, bool is_last)
 {
 	struct kymo_error *error = aggregate_rows_write(recording);
-	uint64_t lost = 0;
+	const uint64_t lost = aggregate_in_no_row(recording);
 	bool is_full = false;
 
 	if (!is_last || error)
@@ -552,7 +568,6 @@ struct kymo_error *aggregate_write(struct recording *recording, bool is_last)
 	for (size_t i = 0; i < recording->output.aggregating->n; i++) {
 		const struct kymo_aggr_table *table = &recording->output.aggregating->items[i].table;
 
-		lost = table->lost > lost ? table->lost : lost;
 		is_full |= table->rows.n >= table->rows_max;
 	}
 	if (lost && !is_full)

@@ -7,6 +7,7 @@
 
 #include "aggr/calls.h"
 #include "aggr/table.h"
+#include "record/aggregate_direct.h"
 #include "record/packet_copy.h"
 #include "record/recording.h"
 
@@ -25,6 +26,7 @@ struct hit_layout {
 	uint32_t aggregated;
 	uint8_t texts;   /* bit i: field i is a text among keys */
 	bool has_values; /* its fields are asked for: those of a marker may be the author's own */
+	struct aggregate_direct direct;
 };
 
 struct aggregating {
@@ -111,6 +113,8 @@ struct kymo_error *aggregate_now_and_then(struct recording *recording);
 /* Show the tables to the caller, and write their rows: `is_last`, all of them for good. */
 struct kymo_error *aggregate_write(struct recording *recording, bool is_last);
 
+/* How many hits were for tables; for how many of them there was no room, the most of any table. */
 uint64_t aggregate_hits(const struct recording *recording);
+uint64_t aggregate_in_no_row(const struct recording *recording);
 
 #endif

@@ -13,37 +13,23 @@
 #include "proc/process.h"
 #include "proc/startup.h"
 #include "proc/tree.h"
+#include "record/beside.h"
 #include "record/describe.h"
 #include "record/family.h"
 #include "record/mixed.h"
 #include "record/packets.h"
 #include "record/progress.h"
 #include "record/recording.h"
+#include "record/stale.h"
 #include "record/targets.h"
 #include "record/wanted.h"
 #include "record/warnings.h"
 
-/* What recorders that are gone have left is taken out first. Living ones have their own. */
-struct kymo_error *recording_clear_stale(struct kymo_process *process)
-{
-	struct kymo_detach_result result = { .note = NULL };
-	bool had_stub;
-	struct kymo_error *error = kymo_start_clear(process, &had_stub);
-
-	if (!error)
-		error = kymo_remove(process, 0, &result);
-	if (!error && result.pads_left)
-		error = kymo_error_create(KYMO_ERROR_BUSY,
-					  "a thread of process %d still stands in a pad of an earlier recording",
-					  kymo_process_pid(process));
-	free(result.note);
-	return error;
-}
-
 /* The first target, and from now on what it makes. */
 static struct kymo_error *take_process(struct recording *recording, struct target **ret)
 {
-	struct kymo_error *error = recording->wanted.options->follow ? kymo_tree_create(&recording->run.tree) : NULL;
+	const bool follows = recording->wanted.options->follow || recording_is_beside(recording);
+	struct kymo_error *error = follows ? kymo_tree_create(&recording->run.tree) : NULL;
 	struct target *target;
 
 	recording->run.pid = kymo_process_pid(recording->run.process);
@@ -143,7 +129,11 @@ struct kymo_error *recording_launch(struct recording *recording)
 	if (!error)
 		error = take_process(recording, &target);
 	if (!error)
+		error = beside_check(recording);
+	if (!error)
 		error = start_up(recording, target);
+	if (!error)
+		error = beside_put_in(recording);
 	if (!error)
 		error = recording_make_output(recording);
 	if (!error)

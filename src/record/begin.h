@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 
-struct kymo_process;
 struct recording;
 
 /* The process of the options, with probes in it; it goes on when it is resumed. An error leaves what was done to it so
@@ -13,8 +12,5 @@ struct kymo_error *recording_attach(struct recording *recording);
 
 /* The same for the command of the options, up to the first instruction of its own. */
 struct kymo_error *recording_launch(struct recording *recording);
-
-/* Take out what recorders that are gone have left in a process. BUSY: a thread is in it still. */
-struct kymo_error *recording_clear_stale(struct kymo_process *process);
 
 #endif

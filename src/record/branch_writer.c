@@ -29,6 +29,7 @@ struct item {
 	const struct kymo_branch *branch;
 	pid_t tid;
 	uint32_t number; /* of the thread */
+	size_t order;    /* in it */
 };
 
 struct writer {
@@ -178,7 +179,19 @@ static uint32_t number_of(struct writer *writer, uint32_t space, uint64_t addres
 
 static bool has_source(const struct kymo_branch *branch)
 {
-	return branch->kind != KYMO_BRANCH_EXEC && branch->kind != KYMO_BRANCH_ENTER;
+	return branch->kind != KYMO_BRANCH_EXEC && branch->kind != KYMO_BRANCH_ENTER &&
+	       branch->kind != KYMO_BRANCH_ANCHOR;
+}
+
+static bool has_target(const struct kymo_branch *branch)
+{
+	return branch->kind != KYMO_BRANCH_ANCHOR;
+}
+
+/* 0: it has none. */
+static uint32_t number_of_destination(struct writer *writer, const struct kymo_branch *branch)
+{
+	return branch->to == KYMO_BRANCH_UNKNOWN ? 0 : number_of(writer, branch->space, branch->to);
 }
 
 static bool reserve_items(struct writer *writer, size_t n_threads)
@@ -205,8 +218,9 @@ static bool number_thread(struct writer *writer, size_t at)
 		const struct kymo_branch *branch = kymo_branches_at(writer->branches, at, k);
 
 		if ((has_source(branch) && !number_of(writer, branch->space, branch->from)) ||
-		    !number_of(writer, branch->space, branch->to) ||
-		    !kymo_vec_push(&writer->items, (struct item){ branch, thread.tid, (uint32_t)at + 1 }))
+		    (has_target(branch) && branch->to != KYMO_BRANCH_UNKNOWN &&
+		     !number_of_destination(writer, branch)) ||
+		    !kymo_vec_push(&writer->items, (struct item){ branch, thread.tid, (uint32_t)at + 1, k }))
 			return false;
 	}
 	return true;
@@ -260,7 +274,7 @@ static struct kymo_error *write_thread(struct writer *writer, size_t at, uint64_
 	put_bytes(writer, &(int32_t){ thread.pid }, sizeof(int32_t));
 	put_text(writer, thread.name);
 	put_u64(writer, thread.is_overwritten ? KYMO_CTF_BRANCHES_OVERWRITTEN : thread.taken);
-	put_u64(writer, thread.kept);
+	put_u64(writer, thread.kept - thread.n_anchors);
 	put_bytes(writer, &status, sizeof(status));
 	put_u32(writer, (uint32_t)thread.signal);
 	put_u32(writer, thread.signal ? number_of(writer, thread.at_space, thread.at) : 0);
@@ -272,7 +286,11 @@ static int compare_items(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
 
-	return x->branch->stamp < y->branch->stamp ? -1 : x->branch->stamp > y->branch->stamp;
+	if (x->branch->stamp != y->branch->stamp)
+		return x->branch->stamp < y->branch->stamp ? -1 : 1;
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
 }
 
 static struct kymo_error *write_branches(struct writer *writer)
@@ -286,7 +304,7 @@ static struct kymo_error *write_branches(struct writer *writer)
 
 		begin_record(writer, BRANCH, writer->items.items[i].tid);
 		put_u32(writer, has_source(branch) ? number_of(writer, branch->space, branch->from) : 0);
-		put_u32(writer, number_of(writer, branch->space, branch->to));
+		put_u32(writer, has_target(branch) ? number_of_destination(writer, branch) : 0);
 		put_bytes(writer, &branch->kind, sizeof(branch->kind));
 		put_u32(writer, writer->items.items[i].number);
 		error = end_record(writer, branch->stamp);
@@ -299,6 +317,7 @@ static struct kymo_error *write_all(struct writer *writer)
 	const size_t n = kymo_branches_threads(writer->branches);
 	const uint64_t begin = writer->recording->output.begin.tsc;
 	struct kymo_trace *output = &writer->recording->output.files;
+	const uint64_t before = output->events;
 	struct kymo_error *error;
 
 	_Static_assert((int)KYMO_BRANCH_KINDS == (int)KYMO_CTF_BRANCH_KINDS, "kinds are those of the trace");
@@ -312,7 +331,7 @@ static struct kymo_error *write_all(struct writer *writer)
 		error = write_thread(writer, i, begin);
 	if (!error)
 		error = kymo_kernel_stream_flush(writer->stream, output);
-	output->events = 0; /* those were none */
+	output->events = before; /* those were none */
 	if (!error)
 		error = write_branches(writer);
 	return error ? error : kymo_kernel_stream_finish(writer->stream, output, kymo_clock_tsc(), 0);

@@ -12,6 +12,8 @@
 #include "base/io.h"
 #include "branch/branch.h"
 #include "probe/code/events.h"
+#include "record/branch_parts.h"
+#include "record/branch_source.h"
 #include "record/branch_writer.h"
 #include "record/clones.h"
 #include "record/describe.h"
@@ -25,116 +27,233 @@
 #define SECOND_NS 1000000000u
 #define POLL_NS 20000000
 #define PROGRESS_NS (SECOND_NS / 5)
-#define TEXT_MAX 1000
-
-static bool is_given_up(void *data)
-{
-	return recording_is_stopped(data);
-}
+#define SENTENCE_MAX 1000
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-/* "libc:mem*, ./app" */
-static void join_specs(const struct kymo_record_options *options, char *text, size_t size)
+static struct kymo_error *describe(struct recording *recording, enum kymo_record_branch_source source)
 {
-	size_t used = 0;
-
-	for (size_t i = 0; i < options->n_branches && used < size; i++) {
-		const struct kymo_branch_spec *spec = &options->branches[i];
-
-		used += (size_t)snprintf(text + used, size - used, "%s%s%s%s", i ? ", " : "",
-					 spec->file ? spec->file : "all", spec->functions ? ":" : "",
-					 spec->functions ? spec->functions : "");
-	}
-}
-
-static const char *unseen_by(const struct kymo_record_options *options)
-{
-	if (options->by_clones)
-		return "the kernel, child processes, the dynamic linker, libraries that are loaded later, functions "
-		       "that can't be cloned, when each branch was taken";
-	return options->follow ? "the kernel" : "the kernel, child processes";
-}
-
-static struct kymo_error *describe(struct recording *recording)
-{
-	const struct kymo_record_options *options = recording->wanted.options;
 	struct kymo_ctf_trace *trace = &recording->output.files.trace;
-	char chosen[TEXT_MAX] = "";
 	const char *command;
 	struct kymo_error *error = recording_describe_target(recording);
 
-	join_specs(options, chosen, sizeof(chosen));
 	if (!error)
-		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES,
-					       options->by_clones ? "function clones" : "single steps");
-	if (!error)
-		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES_CHOSEN, chosen);
-	if (!error)
-		error = kymo_ctf_trace_set_env(trace, KYMO_ENV_BRANCHES_UNSEEN, unseen_by(options));
+		error = recording_describe_branches(recording, source);
 	if (error)
 		return error;
 	command = kymo_ctf_trace_env(trace, "command");
 	return kymo_ctf_trace_add_process(trace, recording->run.pid, 0, 0, command ? command : "");
 }
 
-static struct kymo_error *make_output(struct recording *recording)
+static struct kymo_error *make_output(struct recording *recording, enum kymo_record_branch_source source)
 {
 	struct kymo_error *error = kymo_trace_init(recording->wanted.options->directory, &recording->output.files);
 
 	if (error)
 		return error;
 	recording->output.exists = true;
-	error = describe(recording);
+	error = describe(recording, source);
 	if (!error)
 		error = branch_writer_describe(recording->run.events);
 	return error ? error : recording_write_metadata(recording);
 }
 
-static struct kymo_error *begin_branches(struct recording *recording, struct record_clones *clones,
-					 struct kymo_branches **ret)
-{
-	const struct kymo_record_options *options = recording->wanted.options;
-	const struct kymo_branches_options branches = {
-		.specs = options->branches,
-		.n_specs = options->n_branches,
-		.tail = options->tail,
-		.follow = options->follow,
-		.stamp = kymo_clock_tsc,
-		.clones = clones ? clones_source(clones) : NULL,
-		.command = clones ? NULL : options->command,
-		.pid = clones ? recording->run.pid : options->pid,
-		.is_given_up = is_given_up,
-		.data = recording,
-	};
-	struct kymo_error *error = recording_check_directory(recording);
+/* One attempt: by a source that is known. */
+struct attempt {
+	struct recording *recording;
+	enum kymo_record_branch_source source;
+	struct record_clones *clones; /* NULL: they are not the source */
+	struct kymo_branches *branches;
+};
 
-	recording_progress(recording, KYMO_RECORD_PLANNING);
-	if (!error)
-		error = kymo_branches_open(&branches, ret);
-	if (!error && clones)
-		error = clones_put_in(clones, *ret);
+static void end_attempt(struct attempt *attempt)
+{
+	kymo_branches_destroy(attempt->branches);
+	clones_destroy(attempt->clones);
+	attempt->branches = NULL;
+	attempt->clones = NULL;
+}
+
+/* Launch or attach; a command has run nothing then. */
+static struct kymo_error *open_branches(struct attempt *attempt)
+{
+	struct recording *recording = attempt->recording;
+	const bool by_clones = attempt->source == KYMO_RECORD_BRANCHES_CLONES;
+	enum kymo_branch_hardware which;
+	struct kymo_error *error = by_clones ? clones_launch(recording, &attempt->clones)
+				   : branch_source_hardware(attempt->source, &which) ? kymo_branch_hardware_check(which)
+										     : NULL;
+
 	if (error)
 		return error;
-	recorder_raise_limit(); /* a command has its own already */
-	recording->run.pid = kymo_branches_pid(*ret);
-	error = make_output(recording);
-	recording->run.begin_ns = kymo_now_ns();
-	recording_progress(recording, KYMO_RECORD_RUNNING);
-	if (!error)
-		error = kymo_branches_begin(*ret);
-	if (!error && clones)
-		clones_go(clones);
+	recording_progress(recording, KYMO_RECORD_PLANNING);
+	error = recording_open_branches(recording, attempt->source, attempt->clones, &attempt->branches);
+	if (!error && by_clones)
+		error = clones_put_in(attempt->clones, attempt->branches, NULL);
 	return error;
 }
 
-/* ---- while it goes on ------------------------------------------------------------------------ */
-
-static void tell_warnings(struct recording *recording, struct kymo_branches *branches)
+static struct kymo_error *begin_branches(struct attempt *attempt)
 {
-	for (const char *sentence; (sentence = kymo_branches_warning(branches));)
-		recording_warn(recording, "%s", sentence);
+	struct recording *recording = attempt->recording;
+	struct kymo_error *error;
+
+	recorder_raise_limit(); /* a command has its own already */
+	recording->run.pid = kymo_branches_pid(attempt->branches);
+	error = make_output(recording, attempt->source);
+	recording->run.begin_ns = kymo_now_ns();
+	recording_progress(recording, KYMO_RECORD_RUNNING);
+	if (!error)
+		error = kymo_branches_begin(attempt->branches);
+	if (!error && attempt->clones)
+		clones_go(attempt->clones);
+	return error;
 }
+
+/* ---- which source ---------------------------------------------------------------------------- */
+
+static void tell(const struct recording *recording, const char *sentence)
+{
+	const struct kymo_record_options *options = recording->wanted.options;
+
+	if (options->tell)
+		options->tell(sentence, options->data);
+}
+
+/* `reason`: why it is no faster source; NULL: the user has chosen it. */
+static void tell_steps(const struct recording *recording, const char *reason)
+{
+	char sentence[SENTENCE_MAX];
+
+	snprintf(sentence, sizeof(sentence),
+		 "branches are recorded by single steps, 100,000 times slower than the program: for short windows%s%s",
+		 reason ? "; not by clones: " : "", reason ? reason : "");
+	tell(recording, sentence);
+}
+
+/* `lacking`: why it is no hardware, where the user may change that; or NULL. */
+static void tell_clones(const struct recording *recording, const struct kymo_error *lacking)
+{
+	char sentence[SENTENCE_MAX];
+
+	snprintf(sentence, sizeof(sentence), "branches are recorded by function clones; %s",
+		 lacking ? lacking->message : "the kernel offers no branch hardware (Intel PT, BTS, LBR)");
+	tell(recording, sentence);
+}
+
+static void tell_hardware(const struct recording *recording, enum kymo_record_branch_source source)
+{
+	char sentence[SENTENCE_MAX];
+
+	snprintf(sentence, sizeof(sentence), "branches are recorded by the processor (%s)", branch_source_name(source));
+	tell(recording, sentence);
+}
+
+/* AUTO: none that this process may have. `lacking_ret`: what it lacks the rights for, if there is such; or NULL. */
+static enum kymo_record_branch_source find_hardware(struct kymo_error **lacking_ret)
+{
+	static const enum kymo_record_branch_source sources[] = { KYMO_RECORD_BRANCHES_PT, KYMO_RECORD_BRANCHES_BTS,
+								  KYMO_RECORD_BRANCHES_LBR };
+
+	*lacking_ret = NULL;
+	for (size_t i = 0; i < kymo_countof(sources); i++) {
+		enum kymo_branch_hardware which;
+		struct kymo_error *error;
+
+		(void)branch_source_hardware(sources[i], &which);
+		error = kymo_branch_hardware_check(which);
+		if (!error)
+			return sources[i];
+		if (error->code == KYMO_ERROR_PERMISSION)
+			*lacking_ret = kymo_error_first(*lacking_ret, error);
+		else
+			kymo_error_destroy(error);
+	}
+	return KYMO_RECORD_BRANCHES_AUTO;
+}
+
+/* A command that can have no clones has run nothing, and begins anew. What was wrong with the words is told by the
+ * steps, which have them, too. `reason_ret`: why there are no clones. */
+static struct kymo_error *open_clones(struct attempt *attempt, bool *is_open_ret, struct kymo_error **reason_ret)
+{
+	struct recording *recording = attempt->recording;
+	const char *reason = branch_source_lacks_clones(recording->wanted.options);
+	struct kymo_error *error;
+
+	*is_open_ret = false;
+	if (reason) {
+		*reason_ret = kymo_error_create(KYMO_ERROR_UNSAFE, "%s", reason);
+		return NULL;
+	}
+	recording->warnings.is_holding = true;
+	attempt->source = KYMO_RECORD_BRANCHES_CLONES;
+	error = open_branches(attempt);
+	if (!error || recording_is_stopped(recording)) {
+		recording_release_warnings(recording, true);
+		*is_open_ret = !error;
+		return error;
+	}
+	*reason_ret =
+		error->code != KYMO_ERROR_NOT_FOUND
+			? error
+			: kymo_error_create(KYMO_ERROR_NOT_FOUND, "the program has no such code when it begins, and "
+								  "what comes later has none");
+	if (*reason_ret != error)
+		kymo_error_destroy(error);
+	end_attempt(attempt);
+	return recording_begin_anew(recording, KYMO_RECORD_AUTO);
+}
+
+static struct kymo_error *open_best(struct attempt *attempt)
+{
+	struct recording *recording = attempt->recording;
+	struct kymo_error *reason = NULL, *lacking, *error;
+	bool is_open;
+
+	attempt->source = find_hardware(&lacking);
+	if (attempt->source != KYMO_RECORD_BRANCHES_AUTO) {
+		kymo_error_destroy(lacking);
+		error = open_branches(attempt);
+		if (!error)
+			tell_hardware(recording, attempt->source);
+		return error;
+	}
+	error = open_clones(attempt, &is_open, &reason);
+	if (is_open)
+		tell_clones(recording, lacking);
+	kymo_error_destroy(lacking);
+	if (!error && !is_open) {
+		attempt->source = KYMO_RECORD_BRANCHES_STEPS;
+		error = open_branches(attempt);
+		if (!error)
+			tell_steps(recording, reason->message);
+	}
+	kymo_error_destroy(reason);
+	return error;
+}
+
+static struct kymo_error *advise_steps(struct kymo_error *error)
+{
+	struct kymo_error *advice =
+		kymo_error_create(error->code, "%s: --branch-source steps records it, slowly", error->message);
+
+	kymo_error_destroy(error);
+	return advice;
+}
+
+static struct kymo_error *open_source(struct attempt *attempt)
+{
+	struct kymo_error *error;
+
+	if (attempt->source == KYMO_RECORD_BRANCHES_AUTO)
+		return open_best(attempt);
+	error = open_branches(attempt);
+	if (!error && attempt->source == KYMO_RECORD_BRANCHES_STEPS)
+		tell_steps(attempt->recording, NULL);
+	return error && error->code == KYMO_ERROR_UNSAFE ? advise_steps(error) : error;
+}
+
+/* ---- while it goes on ------------------------------------------------------------------------ */
 
 /* What is taken is told as events; what is written at the end is counted anew. */
 static void look_after_branches(struct recording *recording, struct kymo_branches *branches)
@@ -142,97 +261,61 @@ static void look_after_branches(struct recording *recording, struct kymo_branche
 	const uint64_t now = kymo_now_ns();
 
 	recording->output.files.events = kymo_branches_taken(branches);
-	tell_warnings(recording, branches);
+	recording_tell_branch_warnings(recording, branches);
 	if (now < recording->run.next_progress_ns)
 		return;
 	recording->run.next_progress_ns = now + PROGRESS_NS;
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 }
 
-/* A program that has executed another one has no threads with clones, and goes on. */
-static bool is_over(const struct recording *recording, const struct kymo_branches *branches)
+static bool is_over(const struct attempt *attempt)
 {
-	return recording->wanted.options->by_clones ? recording->result.command_ended
-						    : !kymo_branches_has_threads(branches);
+	return attempt->clones ? clones_are_over(attempt->clones) : !kymo_branches_has_threads(attempt->branches);
 }
 
-static void record_branches(struct recording *recording, struct record_clones *clones, struct kymo_branches *branches)
+static void record_branches(const struct attempt *attempt)
 {
-	while (!recording_is_time_up(recording) && !is_over(recording, branches)) {
-		if (clones)
-			clones_wait(clones);
+	while (!recording_is_time_up(attempt->recording) && !is_over(attempt)) {
+		if (attempt->clones)
+			clones_wait(attempt->clones);
 		else
 			nanosleep(&(struct timespec){ 0, POLL_NS }, NULL);
-		look_after_branches(recording, branches);
+		look_after_branches(attempt->recording, attempt->branches);
 	}
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static bool is_of_a_crash(int signal)
+static struct kymo_error *end_branches(const struct attempt *attempt)
 {
-	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS };
-
-	for (size_t i = 0; i < kymo_countof(signals); i++)
-		if (signals[i] == signal)
-			return true;
-	return false;
-}
-
-/* Children that end by SIGTERM or SIGPIPE are none: those are part of what shells do. */
-static bool has_crash(const struct kymo_branches *branches)
-{
-	bool has = false;
-
-	for (size_t i = 0; i < kymo_branches_threads(branches); i++) {
-		struct kymo_branch_thread thread;
-
-		kymo_branches_thread(branches, i, &thread);
-		has |= thread.has_ended && thread.signal && WIFSIGNALED(thread.status) &&
-		       is_of_a_crash(WTERMSIG(thread.status));
-	}
-	return has;
-}
-
-static struct kymo_error *end_branches(struct recording *recording, struct record_clones *clones,
-				       struct kymo_branches *branches)
-{
+	struct recording *recording = attempt->recording;
 	struct kymo_record_result *result = &recording->result;
-	struct kymo_error *error, *ending;
+	struct kymo_error *ending;
 
 	recording->result.seconds = (double)(kymo_now_ns() - recording->run.begin_ns) / SECOND_NS;
 	recording_progress(recording, KYMO_RECORD_STOPPING);
-	ending = clones ? clones_end(clones) : NULL;
-	kymo_branches_end(branches);
-	tell_warnings(recording, branches);
-	error = kymo_branches_check_met(branches);
-	if (error)
-		recording_warn(recording, "%s", error->message);
-	kymo_error_destroy(error);
-	result->has_crash = has_crash(branches);
-	if (!clones)
-		result->command_ended = kymo_branches_command_ended(branches, &result->command_status);
+	ending = attempt->clones ? clones_end(attempt->clones) : NULL;
+	recording_end_branches(recording, attempt->branches);
+	if (!attempt->clones)
+		result->command_ended = kymo_branches_command_ended(attempt->branches, &result->command_status);
 	recording->output.files.events = 0;
-	return ending;
+	return kymo_error_first(ending, recording_write_branches(recording, attempt->branches));
 }
 
 struct kymo_error *recording_run_branches(struct recording *recording)
 {
-	struct kymo_branches *branches = NULL;
-	struct record_clones *clones = NULL;
-	struct kymo_error *error = recording->wanted.options->by_clones ? clones_launch(recording, &clones) : NULL;
+	struct attempt attempt = { .recording = recording, .source = recording->wanted.options->branch_source };
+	struct kymo_error *error = recording_check_directory(recording);
 
 	if (!error)
-		error = begin_branches(recording, clones, &branches);
+		error = open_source(&attempt);
+	if (!error)
+		error = begin_branches(&attempt);
 	if (!error) {
 		recording->run.has_begun = true;
-		record_branches(recording, clones, branches);
-		error = end_branches(recording, clones, branches);
-		recording->result.branches = kymo_branches_taken(branches);
-		recording->result.are_overwritten = kymo_branches_are_overwritten(branches);
-		error = kymo_error_first(error, branch_writer_write(recording, branches));
+		record_branches(&attempt);
+		error = end_branches(&attempt);
 	}
-	kymo_branches_destroy(branches);
-	clones_destroy(clones);
+	end_attempt(&attempt);
 	return error;
 }

@@ -34,9 +34,12 @@
 #include "proc/stop.h"
 #include "proc/tree.h"
 #include "procfs/maps.h"
+#include "record/clones_open.h"
 #include "record/progress.h"
 #include "record/recording.h"
 #include "record/warnings.h"
+#include "wire/clones.h"
+#include "wire/shared.h"
 
 #define POLL_MS 20
 #define BUFFER_SIZE 16384u /* no pads write there */
@@ -44,7 +47,6 @@
 #define TAIL_MAX (KYMO_WIRE_ARENA_RING_SIZE / sizeof(uint32_t) - 1)
 #define NAMES_MAX 512 /* bytes of files' names in a sentence */
 #define NAMES_SHOWN 4
-#define LINKER "ld-linux-x86-64.so.2"
 
 struct record_clones {
 	struct recording *recording;
@@ -54,7 +56,10 @@ struct record_clones {
 	struct kymo_branch_clones source;
 	uint32_t n_born;
 	bool is_taken[KYMO_WIRE_ARENA_RINGS];
-	bool is_alive; /* the program that has the clones */
+	bool is_running;            /* it was when it was opened */
+	bool is_alive;              /* the program that has the clones */
+	bool is_beside;             /* probes, in one recording */
+	struct kymo_probes *beside; /* in one recording, until that program is past; or NULL */
 };
 
 /* ---- what branches ask ----------------------------------------------------------------------- */
@@ -96,11 +101,11 @@ static bool is_in(uint64_t pc, void *data)
 	return kymo_probes_is_in_clone(clones->probes, pc);
 }
 
-static bool origin(uint64_t pc, uint64_t *ret, void *data)
+static bool origin(struct user_regs_struct *registers, void *data)
 {
 	const struct record_clones *clones = data;
 
-	return kymo_probes_clone_origin(clones->probes, pc, ret);
+	return kymo_probes_clone_origin(clones->probes, registers);
 }
 
 static bool is_given_up(void *data)
@@ -117,97 +122,40 @@ static bool is_chosen(uint64_t address, void *data)
 	return kymo_branches_is_chosen(clones->branches, address);
 }
 
-/* ---- launching ------------------------------------------------------------------------------- */
-
-static bool is_file(const char *path, const char *name)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && !strcmp(slash + 1, name);
-}
-
-/* Threads are those of glibc if its linker sets them up. Nothing of the program has run. */
-static struct kymo_error *check_linker(struct kymo_process *process)
-{
-	const uint64_t linker = kymo_linker_of(kymo_process_pid(process));
-	struct kymo_maps maps;
-	struct kymo_error *error = kymo_process_maps(process, &maps);
-	const struct kymo_map *map;
-	bool is_glibcs;
-
-	if (error)
-		return error;
-	map = linker ? kymo_maps_at(&maps, linker) : NULL;
-	is_glibcs = map && is_file(map->path, LINKER);
-	kymo_maps_deinit(&maps);
-	return is_glibcs ? NULL
-			 : kymo_error_create(KYMO_ERROR_UNSAFE,
-					     "functions are cloned in programs that the dynamic linker of glibc loads "
-					     "(" LINKER "), and this is none: record it by steps");
-}
-
-/* The arena is a gibibyte of addresses, of which little has memory. */
-static struct kymo_error *check_limits(struct kymo_process *process)
-{
-	kymo_cleanup_free char *text = NULL;
-	struct rlimit limit;
-
-	if (prlimit(kymo_process_pid(process), RLIMIT_AS, NULL, &limit) || limit.rlim_cur != RLIM_INFINITY)
-		return kymo_error_create(KYMO_ERROR_UNSAFE,
-					 "clones take a gibibyte of addresses, and those of this program are limited "
-					 "(ulimit -v): record it by steps");
-	if (!kymo_read_file(AT_FDCWD, "/proc/sys/vm/overcommit_memory", 64, &text, NULL) && *text == '2')
-		return kymo_error_create(
-			KYMO_ERROR_UNSAFE,
-			"clones take a gibibyte of addresses, and vm.overcommit_memory is 2: record it "
-			"by steps");
-	return NULL;
-}
-
-static struct kymo_error *start_up(struct kymo_process *process)
-{
-	enum kymo_startup_event event = KYMO_STARTUP_MAPPED;
-	struct kymo_error *error = check_limits(process);
-
-	if (!error)
-		error = check_linker(process);
-
-	while (!error && event != KYMO_STARTUP_LOADED && event != KYMO_STARTUP_ENDED)
-		error = kymo_process_startup(process, &event);
-	if (!error && event == KYMO_STARTUP_ENDED)
-		error = kymo_error_create(KYMO_ERROR_GONE, "the command has ended before its files were linked");
-	return error;
-}
+/* ---- the beginning --------------------------------------------------------------------------- */
 
 struct kymo_error *clones_launch(struct recording *recording, struct record_clones **ret)
 {
 	struct recording_run *run = &recording->run;
-	struct record_clones *clones = calloc(1, sizeof(*clones));
-	struct kymo_error *error;
+	struct kymo_error *error = clones_open_process(recording);
 
-	if (!clones)
-		return &kymo_error_no_memory;
-	*ret = clones;
-	clones->recording = recording;
-	error = kymo_process_launch(recording->wanted.options->command, &run->process);
-	if (!error)
-		error = kymo_tree_create(&run->tree);
-	if (!error)
-		error = kymo_tree_take(run->tree, run->process);
-	if (!error)
-		error = start_up(run->process);
 	if (error)
 		return error;
 	run->pid = kymo_process_pid(run->process);
-	clones->wanted =
-		(struct kymo_probes_clones){ .is_chosen = is_chosen, .is_given_up = is_given_up, .data = clones };
+	return clones_create(recording, ret);
+}
+
+struct kymo_error *clones_create(struct recording *recording, struct record_clones **ret)
+{
+	struct recording_run *run = &recording->run;
+	struct record_clones *clones = calloc(1, sizeof(*clones));
+
+	if (!clones)
+		return &kymo_error_no_memory;
+	clones->recording = recording;
+	clones->is_running = !recording->wanted.options->command;
+	clones->wanted = (struct kymo_probes_clones){
+		.is_chosen = is_chosen, .is_given_up = is_given_up, .is_running = clones->is_running, .data = clones
+	};
 	clones->source = (struct kymo_branch_clones){ .hub = kymo_tree_hub(run->tree),
+						      .is_running = clones->is_running,
 						      .word = kymo_probes_clones_word(0),
 						      .is_born = is_born,
 						      .take_ring = take_ring,
 						      .is_in = is_in,
 						      .origin = origin,
 						      .data = clones };
+	*ret = clones;
 	return NULL;
 }
 
@@ -250,6 +198,18 @@ static void tell_refused(const struct record_clones *clones)
 			       n_refused, n_refused + n_cloned);
 }
 
+/* Nor is that. */
+static void tell_probed(const struct record_clones *clones)
+{
+	const size_t n = kymo_probes_n_in_the_way(clones->probes);
+
+	if (n)
+		recording_warn(clones->recording,
+			       "the branches of %zu chosen function%s are not recorded, as probes are in %s: in a "
+			       "function that has a clone only its entry can have a probe",
+			       n, n == 1 ? "" : "s", n == 1 ? "it" : "them");
+}
+
 /* "libcrypto.so.3, libc.so.6 and 3 more files". */
 static void tell_large(const struct record_clones *clones)
 {
@@ -273,7 +233,71 @@ static void tell_large(const struct record_clones *clones)
 			       names, more, KYMO_PROBES_CLONES_JUMPS, KYMO_PROBES_CLONES_MIB);
 }
 
-struct kymo_error *clones_put_in(struct record_clones *clones, struct kymo_branches *branches)
+static struct kymo_error *take_out(struct record_clones *clones)
+{
+	struct recording *recording = clones->recording;
+	struct kymo_detach_result result = { .note = NULL };
+	struct kymo_error *error;
+	int status;
+
+	error = kymo_remove(recording->run.process, kymo_probes_inode(clones->probes), &result);
+	if (error && (error->code == KYMO_ERROR_GONE || kymo_process_ended(recording->run.process, &status))) {
+		kymo_error_destroy(error);
+		return NULL;
+	}
+	if (!error && result.pads_left)
+		recording_warn(
+			recording,
+			"a thread of process %d may still return into a clone: kymo's memory stays mapped; 'kymo "
+			"detach %d' removes it later",
+			recording->run.pid, recording->run.pid);
+	if (!error && result.note)
+		recording_warn(recording, "%s", result.note);
+	free(result.note);
+	return kymo_error_prefix(error, "some clones are still in process %d, and 'kymo detach %d' takes them out",
+				 recording->run.pid, recording->run.pid);
+}
+
+/* Of a running process: no thread may be missed, so engines come first. */
+static struct kymo_error *follow_running(struct record_clones *clones)
+{
+	struct recording_run *run = &clones->recording->run;
+	struct kymo_error *error = kymo_tree_take(run->tree, run->process);
+
+	return error ? error : kymo_branches_begin(clones->branches);
+}
+
+static struct kymo_error *install(struct record_clones *clones, struct kymo_probes *beside)
+{
+	struct recording *recording = clones->recording;
+	struct kymo_error *error = kymo_probes_resolve_clones(clones->probes);
+
+	if (!error && clones->is_running)
+		error = follow_running(clones);
+	if (!error)
+		error = kymo_probes_install(clones->probes, &recording->result.stopped_ns);
+	if (!error && beside)
+		error = kymo_probes_note_clones(beside);
+	if (!error)
+		error = add_clones(clones);
+	if (!error || !clones->is_running || !kymo_probes_arena(clones->probes)->address)
+		return error;
+	return kymo_error_first(error, take_out(clones));
+}
+
+static void tell_staying(const struct record_clones *clones)
+{
+	const size_t n = kymo_probes_n_staying(clones->probes);
+
+	if (n)
+		recording_warn(clones->recording,
+			       "%zu of the chosen functions stay as they are, and are not recorded: a handler of "
+			       "signals has interrupted them, or their code is not what the file has",
+			       n);
+}
+
+struct kymo_error *clones_put_in(struct record_clones *clones, struct kymo_branches *branches,
+				 struct kymo_probes *beside)
 {
 	struct recording *recording = clones->recording;
 	const struct kymo_probes_options options = {
@@ -289,21 +313,23 @@ struct kymo_error *clones_put_in(struct record_clones *clones, struct kymo_branc
 	struct kymo_error *error;
 
 	clones->branches = branches;
+	clones->beside = beside;
+	clones->is_beside = beside;
 	if (recording->wanted.options->tail > TAIL_MAX)
 		recording_warn(recording, "--tail %zu is more than clones keep: the newest %zu blocks of a thread",
 			       recording->wanted.options->tail, TAIL_MAX);
 	error = kymo_probes_create(recording->run.process, NULL, 0, &options, &clones->probes);
+	if (!error && beside)
+		kymo_probes_put_beside(clones->probes, beside);
 	if (!error)
-		error = kymo_probes_resolve_clones(clones->probes);
-	if (!error)
-		error = kymo_probes_install(clones->probes, &recording->result.stopped_ns);
-	if (!error)
-		error = add_clones(clones);
+		error = install(clones, beside);
 	if (error)
 		return error;
 	clones->is_alive = true;
 	tell_large(clones);
 	tell_refused(clones);
+	tell_staying(clones);
+	tell_probed(clones);
 	return NULL;
 }
 
@@ -314,19 +340,60 @@ void clones_go(struct record_clones *clones)
 
 /* ---- while it goes on ------------------------------------------------------------------------ */
 
+/* One that was made before the arena has other memory there, or none. */
+static bool has_arena(struct kymo_process *process, const struct kymo_arena *arena)
+{
+	kymo_cleanup(kymo_maps_deinit) struct kymo_maps maps = { 0 };
+	struct kymo_error *error = kymo_process_maps(process, &maps);
+	const struct kymo_map *map = error ? NULL : kymo_maps_at(&maps, arena->address);
+	const bool has = arena->address && (error || (map && !strcmp(map->path, KYMO_WIRE_ARENA_PATH)));
+
+	kymo_error_destroy(error);
+	return has;
+}
+
 /* A child shares the arena with its parent until it has memory of its own there. One that runs in its parent's memory
  * (vfork) has its parent's thread, too, and is told of again. */
 static void part(struct record_clones *clones, const struct kymo_tree_event *event)
 {
+	const struct kymo_arena *arena = kymo_probes_arena(clones->probes);
 	struct kymo_error *error = event->refusal ? kymo_error_create(KYMO_ERROR_FAILED, "%s", event->refusal->message)
-						  : kymo_arena_part(event->process, kymo_probes_arena(clones->probes));
+				   : has_arena(event->process, arena) ? kymo_arena_part(event->process, arena)
+								      : NULL;
 
 	if (error && !kymo_process_is_past(event->process))
 		recording_warn(clones->recording,
 			       "process %d, a forked child, may write into the history of the thread that made it: %s",
 			       event->tid, error->message);
 	kymo_error_destroy(error);
-	kymo_process_destroy(event->process);
+}
+
+static void tell_exec(struct record_clones *clones, const struct kymo_tree_event *event)
+{
+	recording_warn(clones->recording,
+		       "process %d has executed another program (%s), %s not recorded; what it did before %s",
+		       clones->recording->run.pid, event->comm,
+		       clones->is_beside ? "the branches of which are" : "which is",
+		       clones->is_beside ? "are" : "is (--branch-source steps records both)");
+	clones->is_alive = false;
+}
+
+void clones_note(struct record_clones *clones, const struct kymo_tree_event *event)
+{
+	const struct kymo_process *process = clones->recording->run.process;
+
+	if (event->kind == KYMO_TREE_FORKED)
+		part(clones, event);
+	if (event->kind == KYMO_TREE_EXECED && event->other == process) {
+		tell_exec(clones, event);
+		kymo_probes_part(clones->probes);
+		clones->beside = NULL;
+	}
+	if (event->kind == KYMO_TREE_ENDED && event->process == process) {
+		clones->is_alive = false;
+		kymo_probes_part(clones->probes);
+		clones->beside = NULL;
+	}
 }
 
 static void note_exec(struct record_clones *clones, const struct kymo_tree_event *event)
@@ -338,10 +405,7 @@ static void note_exec(struct record_clones *clones, const struct kymo_tree_event
 		kymo_process_destroy(event->process);
 		return;
 	}
-	recording_warn(clones->recording,
-		       "process %d has executed another program (%s), which is not recorded; what it did before is",
-		       run->pid, event->comm);
-	clones->is_alive = false;
+	tell_exec(clones, event);
 	kymo_process_destroy(run->process);
 	run->process = event->process;
 	kymo_process_resume(run->process);
@@ -365,6 +429,7 @@ static void dispatch(struct record_clones *clones, const struct kymo_tree_event 
 	switch (event->kind) {
 	case KYMO_TREE_FORKED:
 		part(clones, event);
+		kymo_process_destroy(event->process);
 		break;
 	case KYMO_TREE_EXECED:
 		note_exec(clones, event);
@@ -395,29 +460,12 @@ static void follow(struct record_clones *clones)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static struct kymo_error *take_out(struct record_clones *clones)
+/* The probes go on alone. A process that has ended meanwhile needs nothing. */
+static void end_beside(struct record_clones *clones)
 {
-	struct recording *recording = clones->recording;
-	struct kymo_detach_result result = { .note = NULL };
-	struct kymo_error *error;
-	int status;
-
-	error = kymo_remove(recording->run.process, kymo_probes_inode(clones->probes), &result);
-	if (error && kymo_process_ended(recording->run.process, &status)) {
-		kymo_error_destroy(error);
-		return NULL;
-	}
-	if (!error && result.pads_left)
-		recording_warn(
-			recording,
-			"a thread of process %d may still return into a clone: kymo's memory stays mapped; 'kymo "
-			"detach %d' removes it later",
-			recording->run.pid, recording->run.pid);
-	if (!error && result.note)
-		recording_warn(recording, "%s", result.note);
-	free(result.note);
-	return kymo_error_prefix(error, "some clones are still in process %d, and 'kymo detach %d' takes them out",
-				 recording->run.pid, recording->run.pid);
+	kymo_probes_part(clones->probes);
+	if (clones->beside)
+		kymo_error_destroy(kymo_probes_note_clones(clones->beside));
 }
 
 /*
@@ -425,23 +473,32 @@ static struct kymo_error *take_out(struct record_clones *clones)
  * survives the end of its stack has less of it in clones. So such a program has none any more; nor has one that has got
  * a fault, or cancels a thread, before that was seen.
  */
-static void heed_handlers(struct record_clones *clones)
+void clones_heed_handlers(struct record_clones *clones, bool are_coming)
 {
 	const pid_t pid = clones->recording->run.pid;
 	const bool is_waited_for = kymo_branches_clones_are_to_go(clones->branches);
 	struct kymo_error *error;
 
-	if (!clones->is_alive || !(is_waited_for || kymo_faults_of(kymo_handled_signals(pid))))
+	if (!clones->is_alive || !(is_waited_for || are_coming || kymo_faults_of(kymo_handled_signals(pid))))
 		return;
 	clones->is_alive = false;
 	error = take_out(clones);
 	kymo_branches_clones_have_gone(clones->branches);
-	recording_warn(clones->recording,
-		       "process %d %s, which may look where it is: its clones were taken out, and what comes now is "
-		       "not recorded%s%s",
-		       pid, is_waited_for ? "handles a fault or cancels a thread" : "has set a handler of faults",
-		       error ? "; but " : "", error ? error->message : "");
+	if (!error)
+		end_beside(clones);
+	recording_warn(
+		clones->recording,
+		"process %d %s, which may look where it is: its clones were taken out, and %s not recorded%s%s%s", pid,
+		is_waited_for ? "handles a fault or cancels a thread" : "has set a handler of faults",
+		clones->is_beside ? "later branches are" : "what comes now is",
+		clones->is_beside ? "" : " (--branch-source steps records it)", error ? "; but " : "",
+		error ? error->message : "");
 	kymo_error_destroy(error);
+}
+
+bool clones_are_over(const struct record_clones *clones)
+{
+	return clones->is_running ? !clones->is_alive : clones->recording->result.command_ended;
 }
 
 void clones_wait(struct record_clones *clones)
@@ -450,23 +507,45 @@ void clones_wait(struct record_clones *clones)
 
 	poll(&changed, 1, POLL_MS);
 	follow(clones);
-	heed_handlers(clones);
+	clones_heed_handlers(clones, false);
 }
 
-struct kymo_error *clones_end(struct record_clones *clones)
+void clones_leave_child(struct record_clones *clones, struct kymo_process *child)
 {
-	struct recording_run *run = &clones->recording->run;
+	struct kymo_detach_result result = { .note = NULL };
+
+	kymo_error_destroy(kymo_remove(child, kymo_probes_inode(clones->probes), &result));
+	free(result.note);
+}
+
+struct kymo_error *clones_leave(struct record_clones *clones)
+{
 	struct kymo_error *error = clones->is_alive ? take_out(clones) : NULL;
+
+	clones->is_alive = false;
+	return error;
+}
+
+void clones_tell_sunk(const struct record_clones *clones)
+{
 	uint32_t sunk;
 
-	kymo_process_destroy(run->process); /* before the tree lets all go */
-	run->process = NULL;
 	(void)kymo_arena_used(kymo_probes_arena(clones->probes), &sunk);
 	if (sunk)
 		recording_warn(clones->recording,
 			       "%u times a thread got no ring, as there was none with memory: its branches are not "
 			       "recorded",
 			       sunk);
+}
+
+struct kymo_error *clones_end(struct record_clones *clones)
+{
+	struct recording_run *run = &clones->recording->run;
+	struct kymo_error *error = clones_leave(clones);
+
+	kymo_process_destroy(run->process); /* before the tree lets all go */
+	run->process = NULL;
+	clones_tell_sunk(clones);
 	return error;
 }
 
@@ -474,6 +553,7 @@ void clones_destroy(struct record_clones *clones)
 {
 	if (!clones)
 		return;
+	kymo_probes_part(clones->probes);
 	kymo_probes_destroy(clones->probes);
 	free(clones);
 }

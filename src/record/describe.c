@@ -98,7 +98,7 @@ static struct kymo_error *describe_event(const struct kymo_probe_event *event, s
 	ret->has_stack_pointer = event->has_stack_pointer;
 	ret->has_stack = event->has_stack;
 	ret->n_fields -= ret->has_stack_pointer + ret->has_stack;
-	ret->size = kymo_ctf_event_size(ret);
+	kymo_ctf_event_measure(ret);
 	return NULL;
 }
 
@@ -125,6 +125,8 @@ static struct kymo_error *describe_events(struct recording *recording)
 			if (!kymo_vec_push(&recording->output.described, false))
 				return &kymo_error_no_memory;
 		error = describe_event(&events[i], &trace->events[trace->n_events]);
+		/* With branches each record is an anchor among them, and no record waits for a duration. */
+		trace->events[trace->n_events].is_written = recording->wanted.options->n_branches > 0;
 		trace->n_events++;
 		recording->output.described.items[i] = true;
 	}

@@ -27,6 +27,7 @@
 #include "proc/startup.h"
 #include "proc/stop.h"
 #include "proc/tree.h"
+#include "record/beside.h"
 #include "record/describe.h"
 #include "record/mixed.h"
 #include "record/packets.h"
@@ -324,6 +325,7 @@ static struct kymo_error *dispatch(struct recording *recording, const struct kym
 {
 	struct target *target = find_target(recording, event->process);
 
+	beside_note(recording, event);
 	switch (event->kind) {
 	case KYMO_TREE_FORKED:
 	case KYMO_TREE_SHARING:

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/install/exchange.h"
+#include "probe/install/readable_open.h"
 #include "probe/install/stack.h"
 #include "probe/memory/data.h"
 #include "probe/memory/state.h"
@@ -52,6 +53,7 @@ static struct kymo_error *look_at_source(struct recording *recording, const stru
 		faults[i] = adopted[i] ? kymo_adopted_faults(adopted[i]) : 0;
 	}
 	kymo_probes_look_at_stack(source->probes);
+	kymo_probes_open_readable(source->probes, &recording->result.stopped_ns);
 	error = kymo_probes_heed_handlers(source->probes, children, adopted, n, &recording->result.stopped_ns);
 	for (size_t i = 0; i < n; i++)
 		if (adopted[i] && kymo_adopted_faults(adopted[i]) != faults[i])

@@ -23,6 +23,7 @@
 #include "procfs/maps.h"
 #include "record/aggregate.h"
 #include "record/begin.h"
+#include "record/beside.h"
 #include "record/branches.h"
 #include "record/describe.h"
 #include "record/fallback.h"
@@ -238,6 +239,7 @@ static struct kymo_error *record_targets(struct recording *recording, bool *aliv
 			error = recording_follow(recording);
 		if (error)
 			return error;
+		beside_heed(recording);
 		answer_all(recording);
 		recording_snapshot(recording);
 		recording_heed_conditions(recording);
@@ -264,7 +266,7 @@ static struct kymo_error *record_targets(struct recording *recording, bool *aliv
 static struct kymo_error *take_out_of(struct recording *recording, struct target *target)
 {
 	struct kymo_detach_result result = { .note = NULL };
-	struct kymo_error *error;
+	struct kymo_error *error, *left;
 	uint64_t inode = 0; /* its parent is not known: whatever is not recorded */
 	int status;
 
@@ -280,9 +282,10 @@ static struct kymo_error *take_out_of(struct recording *recording, struct target
 	}
 	if (target->source && recording->wanted.options->overwrite)
 		stacks_note(recording, target->source);
+	left = beside_leave(recording, target->process);
 	if (target->source && target->source->process == target->process)
 		kymo_probes_look_at_stack(target->source->probes);
-	error = kymo_remove(target->process, inode, &result);
+	error = kymo_error_first(left, kymo_remove(target->process, inode, &result));
 	if (error && kymo_process_ended(target->process, &status)) {
 		kymo_error_destroy(error);
 		return NULL;
@@ -379,6 +382,7 @@ static struct kymo_error *run_sources(struct recording *recording)
 	recording_progress(recording, KYMO_RECORD_RUNNING);
 	recording_note_threads(recording, true);
 	renew_writes(recording);
+	error = kymo_error_first(error, beside_begin(recording));
 	if (recording->run.process)
 		kymo_process_resume(recording->run.process);
 	if (!error && recording->run.targets.n)
@@ -397,6 +401,7 @@ static struct kymo_error *run_sources(struct recording *recording)
 		error = kymo_error_first(error, take_out(recording));
 	}
 	error = kymo_error_first(error, finish_rings(recording));
+	error = kymo_error_first(error, beside_end(recording));
 	if (!error && recording->run.tree)
 		recording_tell_unmet(recording);
 	return error;
@@ -510,7 +515,8 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 	struct kymo_error *error = recording_init(options, &recording);
 
 	if (!error)
-		error = options->n_branches ? recording_run_branches(&recording) : run_probes(&recording);
+		error = options->n_branches && !options->n_specs ? recording_run_branches(&recording)
+								 : run_probes(&recording);
 	recording_end_command(&recording);
 	if (recording.output.exists && recording.output.aggregating)
 		error = kymo_error_first(error, aggregate_write(&recording, true));
@@ -523,6 +529,7 @@ struct kymo_error *kymo_record(const struct kymo_record_options *options, struct
 	}
 	recording.result.events = recording.output.files.events;
 	recording.result.aggregated = aggregate_hits(&recording);
+	recording.result.in_no_row = aggregate_in_no_row(&recording);
 	recording.result.is_estimate = recording.output.files.is_estimate;
 	recording.result.lost = recording_lost(&recording);
 	recording.result.lost_in_vforks = recording.output.lost_in_vforks;

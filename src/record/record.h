@@ -42,6 +42,16 @@ enum kymo_record_backend {
 	KYMO_RECORD_PTRACE, /* system calls alone, by tracing the processes that make them */
 };
 
+/* What branches are made of. */
+enum kymo_record_branch_source {
+	KYMO_RECORD_BRANCHES_AUTO, /* the best that the machine and the program allow; the user is told which */
+	KYMO_RECORD_BRANCHES_PT,
+	KYMO_RECORD_BRANCHES_BTS,
+	KYMO_RECORD_BRANCHES_LBR,
+	KYMO_RECORD_BRANCHES_CLONES,
+	KYMO_RECORD_BRANCHES_STEPS,
+};
+
 struct kymo_aggr;
 struct kymo_aggr_table;
 struct kymo_branch_spec;
@@ -74,10 +84,9 @@ struct kymo_record_options {
 	size_t stack_depth;  /* the most frames of a stack; 0: all that are found */
 	bool frame_pointers; /* pads take stacks by frame pointers, in place of copying them */
 	bool no_inline;      /* read no debug information for inlined functions and lines of stacks */
-	const struct kymo_branch_spec
-		*branches; /* histories of branches in this code, and nothing else; by single steps */
+	const struct kymo_branch_spec *branches; /* histories of branches in this code; with specs by clones alone */
 	size_t n_branches;
-	bool by_clones;       /* … but by function clones, in `command` */
+	enum kymo_record_branch_source branch_source;
 	size_t tail;          /* branches that are kept for each thread */
 	double interval;      /* seconds between their rows in the trace; 0: at the end only */
 	double seconds;       /* stop after that long; 0: no limit */
@@ -90,7 +99,9 @@ struct kymo_record_options {
 	bool follow;        /* all descendants, too; of `pid`: those that are made from now on */
 	bool displace_faulting; /* displace also what may fault, in processes that handle faults */
 	bool allow_write;       /* probes may write registers of the program */
-	bool fast_reads;        /* pads read memory by plain loads where that is proven to work (experimental) */
+	bool no_fast_reads;     /* pads read all memory by system calls; else by plain loads where that is proven to
+				   work */
+	bool fast_reads;        /* … by plain loads from the start; why that does not work is told */
 	bool no_rseq;           /* for measuring: never use restartable sequences */
 	/* Called about five times a second and once at the end, from the thread that called kymo_record(). May be NULL.
 	 */
@@ -113,11 +124,13 @@ struct kymo_record_result {
 	uint64_t bytes, lost;
 	uint64_t lost_in_vforks; /* of those, hits of vfork children before their exec */
 	uint64_t aggregated;     /* hits that are in aggregations, and no records */
+	uint64_t in_no_row;      /* … for whose keys there was no room: the most of any table */
 	uint64_t events;
-	uint64_t branches;    /* branches that were taken; `events` is how many are in the trace */
-	bool are_overwritten; /* more than `branches` were taken */
-	bool has_crash;       /* with branches: a signal like SIGSEGV or SIGABRT has ended a process */
-	bool is_estimate;     /* `events` is about right, as in the progress */
+	uint64_t branches;      /* branches that were taken */
+	uint64_t kept_branches; /* … and are in the trace, among `events` */
+	bool are_overwritten;   /* more than `branches` were taken */
+	bool has_crash;         /* with branches: a signal like SIGSEGV or SIGABRT has ended a process */
+	bool is_estimate;       /* `events` is about right, as in the progress */
 	size_t n_sites;
 	bool were_full;      /* events were lost as buffers of `buffer_size` were full */
 	bool were_small_yet; /* events were lost in buffers that had not got all of their memory, which comes with use

@@ -8,6 +8,8 @@
 #include "proc/process.h"
 #include "proc/tree.h"
 #include "record/aggregate.h"
+#include "record/beside.h"
+#include "record/branch_writer.h"
 #include "record/kernel.h"
 #include "record/mixed.h"
 #include "record/stacks.h"
@@ -17,6 +19,14 @@
 
 static const struct recording_run not_begun = { .go = -1 };
 
+/* Those of branches come first: their ids are known. */
+static struct kymo_error *create_events(struct recording *recording)
+{
+	struct kymo_error *error = kymo_events_create(&recording->run.events);
+
+	return error || !recording_is_beside(recording) ? error : branch_writer_describe(recording->run.events);
+}
+
 struct kymo_error *recording_init(const struct kymo_record_options *options, struct recording *ret)
 {
 	*ret = (struct recording){
@@ -24,7 +34,7 @@ struct kymo_error *recording_init(const struct kymo_record_options *options, str
 		.run = not_begun,
 		.output.begin = kymo_clock_sample(),
 	};
-	return kymo_events_create(&ret->run.events);
+	return create_events(ret);
 }
 
 void recording_end_run(struct recording *recording)
@@ -32,6 +42,7 @@ void recording_end_run(struct recording *recording)
 	struct recording_run *run = &recording->run;
 	struct kymo_process *process = run->process;
 
+	beside_destroy(recording);
 	if (run->targets.n)
 		process = NULL; /* it is among them */
 	while (run->targets.n)
@@ -98,7 +109,7 @@ struct kymo_error *recording_begin_anew(struct recording *recording, enum kymo_r
 	recording->wanted.backend = backend;
 	if (exists)
 		kymo_trace_restart(&output->files);
-	error = kymo_events_create(&recording->run.events);
+	error = create_events(recording);
 	if (!error)
 		error = aggregate_begin(recording);
 	if (!error)

@@ -12,9 +12,11 @@
 #include "ring/ring.h"
 #include "trace/trace.h"
 
+struct kymo_branches;
 struct kymo_call_source;
 struct kymo_kernel_pool;
 struct kymo_look;
+struct record_clones;
 struct recording_kernel;
 
 /*
@@ -101,6 +103,8 @@ struct recording_run {
 			      NULL */
 	bool lacks_thread_ids; /* of some process: its records carry the process id */
 	struct recording_looks looks;
+	struct record_clones *clones;   /* function clones beside the probes (beside.h); or NULL */
+	struct kymo_branches *branches; /* which they record */
 	struct kymo_error *drain_error; /* of recording_drain_meanwhile() */
 };
 

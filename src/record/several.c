@@ -21,6 +21,7 @@
 #include "record/packets.h"
 #include "record/progress.h"
 #include "record/recording.h"
+#include "record/stale.h"
 #include "record/targets.h"
 #include "record/wanted.h"
 #include "record/warnings.h"

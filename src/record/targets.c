@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "probe/install/clones.h"
 #include "probe/install/mapped.h"
 #include "probe/install/remove.h"
 #include "probe/install/install.h"
@@ -17,6 +18,7 @@
 #include "proc/process.h"
 #include "proc/stop.h"
 #include "record/aggregate.h"
+#include "record/beside.h"
 #include "record/describe.h"
 #include "record/kernel.h"
 #include "record/looks.h"
@@ -126,11 +128,13 @@ struct kymo_error *recording_create_source(struct recording *recording, struct t
 		.is_tight = options->overwrite && (!target->is_named || options->n_pids > 1),
 		.frequency = frequency_for(recording),
 		.no_rseq = options->no_rseq,
-		.fast_reads = options->fast_reads,
+		.fast_reads = !options->no_fast_reads,
+		.wants_fast_reads = options->fast_reads,
 		.displace_faulting = options->displace_faulting,
 		.kernel = recording->run.kernel ? recording_kernel_sites(recording->run.kernel) : NULL,
 		.is_one_of_many = recording->run.tree && target->pid != recording->run.pid,
 		.is_followed = recording->run.tree,
+		.may_go_on = recording_is_beside(recording) && !recording->run.sources.n,
 		.has_addresses = !target->is_in_startup,
 		.has_begun = recording_begin_together,
 		.lacks = recording->run.tree && (target->pid != recording->run.pid || recording->run.has_begun)
@@ -176,6 +180,7 @@ static struct kymo_error *end_source(struct recording *recording, struct record_
 			recording->run.sources.items[i] = recording->run.sources.items[--recording->run.sources.n];
 	kymo_adopted_destroy(source->adopted);
 	if (!lender) {
+		kymo_probes_part(source->probes);
 		kymo_probes_destroy(source->probes);
 		kymo_process_destroy(source->process);
 	}
@@ -294,6 +299,8 @@ struct kymo_error *recording_make_output(struct recording *recording)
 		return error;
 	recording->output.is_described = true;
 	error = recording_describe_target(recording);
+	if (!error)
+		error = beside_describe(recording);
 	for (size_t i = 0; i < recording->run.targets.n; i++)
 		recording_note_begin(recording, recording->run.targets.items[i], NULL);
 	return error ? error : recording_write_metadata(recording);

@@ -72,8 +72,9 @@ bool recording_needs_process(const struct kymo_record_options *options)
 {
 	struct kymo_error *error;
 
-	if (recording_has_markers(options) || recording_has_addresses(options) || has_stacks(options) ||
-	    samples(options) || aggregates(options) || kymo_spec_that_writes(options->specs, options->n_specs))
+	if (options->n_branches || recording_has_markers(options) || recording_has_addresses(options) ||
+	    has_stacks(options) || samples(options) || aggregates(options) ||
+	    kymo_spec_that_writes(options->specs, options->n_specs))
 		return true;
 	error = check_forms(options, "");
 	kymo_error_destroy(error);

@@ -14,7 +14,8 @@
 #define ROWS_SHOWN 20
 #define HISTOGRAMS_SHOWN 6
 #define TOP_SHOWN 10
-#define TEXT_MAX 40 /* columns of a key */
+#define TEXT_MAX 40     /* columns of a key */
+#define NAME_COLUMNS 12 /* of a key that the title of a histogram tells */
 #define BAR_MAX 30
 #define BAR_MIN 6
 #define STACK_INDENT 6
@@ -305,7 +306,8 @@ static struct kymo_error *write_lines(const struct kymo_aggr_table *table, const
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-/* "fd 3, comm python3"; the value where there are no such keys. NULL when memory is out. */
+/* "fd 3, comm python3"; the value where there are no such keys. A name that is long would take the room of the key: the
+ * heading has it. NULL when memory is out. */
 static char *title_of(const struct kymo_aggr_table *table, const struct page *page, const struct kymo_aggr_row *row)
 {
 	const struct kymo_aggr *aggr = table->aggr;
@@ -325,8 +327,11 @@ static char *title_of(const struct kymo_aggr_table *table, const struct page *pa
 		failed |= !key;
 		fputs(before, out);
 		before = ", ";
-		kymo_text_write(out, aggr->keys[i].text, page->unicode);
-		fprintf(out, " %s", key ? key : "");
+		if (!key || !*key || kymo_text_columns(aggr->keys[i].text) <= NAME_COLUMNS) {
+			kymo_text_write(out, aggr->keys[i].text, page->unicode);
+			putc(' ', out);
+		}
+		fputs(key ? key : "", out);
 	}
 	if (!*before)
 		kymo_text_write(out, aggr->value.text, page->unicode);

@@ -1,136 +1,26 @@
 #include "report/branches.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "report/branch_lines.h"
 #include "report/branches_json.h"
 #include "report/history.h"
-#include "report/loops.h"
 #include "report/open_calls.h"
 #include "report/page.h"
 #include "report/parting.h"
 #include "report/text.h"
 #include "syscall/signal_names.h"
 
-#define FROM_MAX 72 /* columns */
 #define CRASH_LAST 40
 #define CRASH_OTHERS 5
 #define CRASH_CALLS 32
 #define AROUND 4 /* branches shown before and after a parting */
-
-struct view {
-	const struct kymo_branches_view *options;
-	struct page page;
-};
-
-/* ---- lines ----------------------------------------------------------------------------------- */
-
-/* "app:main+0x12 app.c:20". A fresh string, or NULL when memory is out. */
-static char *location(const struct view *view, const struct history *history, uint32_t number)
-{
-	const struct history_code *code = number ? &history->codes.items[number - 1] : NULL;
-	char address[32] = "", *text = NULL;
-	int size;
-
-	if (!code)
-		return strdup("");
-	if (view->options->addresses && *code->file)
-		snprintf(address, sizeof(address), "0x%" PRIx64 " ", code->address);
-	size = asprintf(&text, "%s%s%s%s", address, code->text, *code->source ? " " : "", code->source);
-	return size < 0 ? NULL : text;
-}
-
-static unsigned int columns_of(const struct view *view, const struct history *history, uint32_t number)
-{
-	kymo_cleanup_free char *text = location(view, history, number);
-	const unsigned int n = text ? kymo_text_columns(text) : 0;
-
-	return n < FROM_MAX ? n : FROM_MAX;
-}
-
-static unsigned int widest(const struct view *view, const struct history *history,
-			   const struct history_branch *branches, size_t n)
-{
-	unsigned int most = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const unsigned int columns = columns_of(view, history, branches[i].from);
-
-		if (columns > most)
-			most = columns;
-	}
-	return most;
-}
-
-/* `mark` is of a loop; what stands after the line is the caller's. */
-static struct kymo_error *write_branch(const struct view *view, const struct history *history,
-				       const struct history_branch *branch, unsigned int width, const char *mark)
-{
-	kymo_cleanup_free char *from = location(view, history, branch->from);
-	kymo_cleanup_free char *to = location(view, history, branch->to);
-	unsigned int columns;
-
-	if (!from || !to)
-		return &kymo_error_no_memory;
-	columns = kymo_text_columns(from);
-	kymo_page_printf(&view->page, INK_DIM, "  %s ", mark);
-	kymo_page_text(&view->page, INK_PLAIN, from);
-	kymo_page_spaces(&view->page, columns < width ? width - columns : 0);
-	kymo_page_printf(&view->page, INK_DIM, "  %-6s  ", kymo_history_kind(branch->kind));
-	kymo_page_text(&view->page, INK_PLAIN, to);
-	return NULL;
-}
-
-static uint64_t symbol_of(const struct history_branch *branch)
-{
-	return (uint64_t)branch->from << 35 | (uint64_t)branch->to << 3 | branch->kind;
-}
-
-static struct kymo_error *write_loop(const struct view *view, const struct history *history,
-				     const struct history_branch *branches, const struct loop *loop, unsigned int width)
-{
-	static const char *const marks[2][3] = { { "/", "|", "\\" }, { "┌", "│", "└" } };
-	const char *times = view->page.unicode ? "×" : "x";
-	char count[TEXT_NUMBER];
-	struct kymo_error *error = NULL;
-
-	for (size_t i = 0; i < loop->length && !error; i++) {
-		const char *const *mark = marks[view->page.unicode];
-		const bool is_last = i + 1 == loop->length;
-
-		error = write_branch(view, history, &branches[loop->start + i], width,
-				     loop->length == 1 ? " "
-				     : !i              ? mark[0]
-				     : is_last         ? mark[2]
-						       : mark[1]);
-		if (is_last && loop->count > 1)
-			kymo_page_printf(&view->page, INK_HEAD, "  %s%s", times, kymo_text_count(count, loop->count));
-		fputc('\n', view->page.out);
-	}
-	return error;
-}
-
-static struct kymo_error *write_branches(const struct view *view, const struct history *history,
-					 const struct history_branch *branches, size_t n)
-{
-	kymo_cleanup_free uint64_t *symbols = calloc(n + 1, sizeof(*symbols));
-	const unsigned int width = widest(view, history, branches, n);
-	struct loops loops = { 0 };
-	struct kymo_error *error = symbols ? NULL : &kymo_error_no_memory;
-
-	for (size_t i = 0; i < n && !error; i++)
-		symbols[i] = symbol_of(&branches[i]);
-	if (!error && !kymo_loops_find(symbols, n, &loops))
-		error = &kymo_error_no_memory;
-	for (size_t i = 0; i < loops.items.n && !error; i++)
-		error = write_loop(view, history, branches, &loops.items.items[i], width);
-	kymo_vec_deinit(&loops.items);
-	return error;
-}
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
@@ -145,12 +35,13 @@ static bool has_crashed(const struct history_thread *thread)
 	return was_killed(thread) && thread->signal && (uint32_t)WTERMSIG(thread->status) == thread->signal;
 }
 
-static void write_end(const struct view *view, const struct history *history, const struct history_thread *thread)
+static void write_end(const struct branch_view *view, const struct history *history,
+		      const struct history_thread *thread)
 {
 	char name[32];
 
 	if (has_crashed(thread)) {
-		kymo_cleanup_free char *at = location(view, history, thread->at);
+		kymo_cleanup_free char *at = branch_location(view, history, thread->at);
 
 		kymo_page_printf(&view->page, INK_ALARM, "; then %s", kymo_signal_name((int)thread->signal, name));
 		kymo_page_printf(&view->page, INK_PLAIN, " at %s", at ? at : "");
@@ -171,6 +62,13 @@ static uint64_t address_of(const struct history *history, uint32_t number)
 	return number ? history->codes.items[number - 1].address : 0;
 }
 
+static bool is_entry(const struct history *history, uint32_t number)
+{
+	const struct history_code *code = number ? &history->codes.items[number - 1] : NULL;
+
+	return code && *code->function && !code->offset;
+}
+
 static bool find_open_calls(const struct history *history, const struct history_thread *thread, struct open_calls *ret)
 {
 	kymo_cleanup_free struct passage *passages = calloc(thread->branches.n + 1, sizeof(*passages));
@@ -179,25 +77,34 @@ static bool find_open_calls(const struct history *history, const struct history_
 		const struct history_branch *branch = &thread->branches.items[i];
 
 		passages[i] = (struct passage){ address_of(history, branch->from), address_of(history, branch->to),
-						branch->kind };
+						branch->kind, is_entry(history, branch->to) };
 	}
 	return passages && kymo_open_calls_find(passages, thread->branches.n, ret);
 }
 
-/* Where the thread stood, the calls that led there, the innermost first. A history that has no beginning lacks the
- * outer ones. */
-static struct kymo_error *write_calls(const struct view *view, const struct history *history,
-				      const struct history_thread *thread, const struct open_calls *open)
+/* Whether it has all calls that the thread has made. Only single steps see all code. */
+static bool has_all_calls(const struct history *history, const struct history_thread *thread)
 {
 	const char *chosen = kymo_ctf_trace_env(history->trace, KYMO_ENV_BRANCHES_CHOSEN);
+	const char *source = kymo_ctf_trace_env(history->trace, KYMO_ENV_BRANCHES);
+
+	return !thread->is_overwritten && thread->branches.n - thread->n_anchors >= thread->taken && chosen &&
+	       !strcmp(chosen, "all") && source && !strcmp(source, KYMO_BRANCHES_BY_STEPS);
+}
+
+/* Where the thread stood, the calls that led there, the innermost first. A history that has no beginning lacks the
+ * outer ones. */
+static struct kymo_error *write_calls(const struct branch_view *view, const struct history *history,
+				      const struct history_thread *thread, const struct open_calls *open)
+{
 	const size_t n = open->items.n < CRASH_CALLS ? open->items.n : CRASH_CALLS;
-	kymo_cleanup_free char *at = location(view, history, thread->at);
+	kymo_cleanup_free char *at = branch_location(view, history, thread->at);
 
 	kymo_page_printf(&view->page, INK_DIM, "  #0 ");
 	kymo_page_printf(&view->page, INK_PLAIN, " %s\n", at ? at : "");
 	for (size_t i = 0; i < n; i++) {
 		const struct history_branch *call = &thread->branches.items[open->items.items[open->items.n - 1 - i]];
-		kymo_cleanup_free char *from = location(view, history, call->from);
+		kymo_cleanup_free char *from = branch_location(view, history, call->from);
 
 		if (!from)
 			return &kymo_error_no_memory;
@@ -207,12 +114,12 @@ static struct kymo_error *write_calls(const struct view *view, const struct hist
 	}
 	if (n < open->items.n)
 		kymo_page_printf(&view->page, INK_DIM, "       and %zu more\n", open->items.n - n);
-	else if (thread->is_overwritten || thread->branches.n < thread->taken || !chosen || strcmp(chosen, "all") != 0)
+	else if (!has_all_calls(history, thread))
 		kymo_page_printf(&view->page, INK_DIM, "       and calls that are not in the history\n");
 	return NULL;
 }
 
-static struct kymo_error *write_stack(const struct view *view, const struct history *history,
+static struct kymo_error *write_stack(const struct branch_view *view, const struct history *history,
 				      const struct history_thread *thread)
 {
 	struct open_calls open = { 0 };
@@ -232,15 +139,52 @@ static const struct history_branch *branches_from(const struct history_thread *t
 	return at ? thread->branches.items + at : thread->branches.items;
 }
 
-static struct kymo_error *write_history_thread(const struct view *view, const struct history *history,
+/* With "libc:" or without. */
+static bool is_of(const struct history *history, const struct history_branch *item, const char *pattern)
+{
+	const char *name = item->event ? history->trace->events[item->event - 1].name : NULL;
+	const char *colon = name ? strchr(name, ':') : NULL;
+
+	return item->kind == KYMO_CTF_BRANCH_ANCHOR && name &&
+	       (!fnmatch(pattern, name, 0) || (colon && !fnmatch(pattern, colon + 1, 0)));
+}
+
+/* Where what is shown of the thread ends: behind the last such record; 0: the history has none. */
+static size_t end_of(const struct branch_view *view, const struct history *history, const struct history_thread *thread)
+{
+	const char *pattern = view->options->before;
+	size_t end = thread->branches.n;
+
+	while (pattern && end && !is_of(history, &thread->branches.items[end - 1], pattern))
+		end--;
+	return end;
+}
+
+/* Where the last `most` branches before `end` begin, all if that is 0; how many there are. */
+static size_t begin_of(const struct history_thread *thread, size_t end, size_t most, size_t *n_ret)
+{
+	size_t at = end;
+
+	*n_ret = 0;
+	while (at && !(most && *n_ret == most))
+		*n_ret += thread->branches.items[--at].kind != KYMO_CTF_BRANCH_ANCHOR;
+	return at;
+}
+
+static struct kymo_error *write_history_thread(const struct branch_view *view, const struct history *history,
 					       const struct history_thread *thread, size_t last, bool with_stack)
 {
 	struct kymo_error *error = NULL;
-	const size_t n = last && thread->branches.n > last ? last : thread->branches.n;
+	const size_t end = end_of(view, history, thread);
+	size_t n, from = begin_of(thread, end, last, &n);
 	char shown[TEXT_NUMBER], taken[TEXT_NUMBER];
 
 	kymo_page_printf(&view->page, INK_HEAD, "thread %d %s", thread->tid, thread->name);
-	if (thread->is_overwritten)
+	if (view->options->before)
+		kymo_page_printf(&view->page, INK_PLAIN, ": %s %s before its last %s", kymo_text_count(shown, n),
+				 n == 1 ? "branch" : "branches",
+				 branch_event(history, &thread->branches.items[end - 1]));
+	else if (thread->is_overwritten)
 		kymo_page_printf(&view->page, INK_PLAIN, ": the last %s %s; earlier ones were overwritten",
 				 kymo_text_count(shown, n), n == 1 ? "branch" : "branches");
 	else if (n < thread->taken)
@@ -253,10 +197,10 @@ static struct kymo_error *write_history_thread(const struct view *view, const st
 	fputc('\n', view->page.out);
 	if (with_stack)
 		error = write_stack(view, history, thread);
-	return error ? error : write_branches(view, history, branches_from(thread, thread->branches.n - n), n);
+	return error ? error : branch_lines_write(view, history, branches_from(thread, from), end - from);
 }
 
-static void write_head(const struct view *view, const struct history *history, const char *dir)
+static void write_head(const struct branch_view *view, const struct history *history, const char *dir)
 {
 	const char *names[] = { "command", KYMO_ENV_BRANCHES, KYMO_ENV_BRANCHES_CHOSEN, KYMO_ENV_BRANCHES_UNSEEN };
 	char *texts[kymo_countof(names)];
@@ -273,7 +217,7 @@ static void write_head(const struct view *view, const struct history *history, c
 		free(texts[i]);
 }
 
-static void write_damage(const struct view *view, const struct history *history)
+static void write_damage(const struct branch_view *view, const struct history *history)
 {
 	size_t n;
 	const char *const *warnings = kymo_ctf_reader_warnings(history->reader, &n);
@@ -285,9 +229,9 @@ static void write_damage(const struct view *view, const struct history *history)
 				 history->n_senseless);
 }
 
-static struct view view_of(const struct kymo_branches_view *options, FILE *out)
+static struct branch_view view_of(const struct kymo_branches_view *options, FILE *out)
 {
-	return (struct view){
+	return (struct branch_view){
 		options,
 		{ .out = out, .width = 80, .color = options->color, .unicode = options->unicode, .whole = true }
 	};
@@ -313,17 +257,32 @@ static struct kymo_error *check_thread(const struct history *history, const char
 	return tid ? kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no branches of a thread %d", dir, tid) : NULL;
 }
 
-static struct kymo_error *show_history(const struct view *view, const struct history *history, const char *dir)
+static struct kymo_error *check_before(const struct branch_view *view, const struct history *history, const char *dir)
+{
+	for (size_t i = 0; i < history->threads.n; i++)
+		if (is_shown(view->options, &history->threads.items[i]) &&
+		    end_of(view, history, &history->threads.items[i]))
+			return NULL;
+	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
+				 "no history in %s has a record of '%s': it was recorded before what is kept of its "
+				 "thread, without -b, or not at all; 'kymo report %s' shows the events",
+				 dir, view->options->before, dir);
+}
+
+static struct kymo_error *show_history(const struct branch_view *view, const struct history *history, const char *dir)
 {
 	struct kymo_error *error = check_thread(history, dir, view->options->thread);
 
+	if (!error && view->options->before)
+		error = check_before(view, history, dir);
 	if (error)
 		return error;
 	if (view->options->json)
 		return kymo_branches_json_write(view->page.out, history, view->options, dir);
 	write_head(view, history, dir);
 	for (size_t i = 0; i < history->threads.n && !error; i++) {
-		if (!is_shown(view->options, &history->threads.items[i]))
+		if (!is_shown(view->options, &history->threads.items[i]) ||
+		    (view->options->before && !end_of(view, history, &history->threads.items[i])))
 			continue;
 		fputc('\n', view->page.out);
 		error = write_history_thread(view, history, &history->threads.items[i], view->options->last, false);
@@ -335,7 +294,7 @@ static struct kymo_error *show_history(const struct view *view, const struct his
 struct kymo_error *kymo_report_branches(const char *dir, const struct kymo_branches_view *options, FILE *out)
 {
 	kymo_cleanup(kymo_history_close) struct history history = { 0 };
-	const struct view view = view_of(options, out);
+	const struct branch_view view = view_of(options, out);
 	struct kymo_error *error = kymo_history_open(&history, dir, history_text_of(options));
 
 	if (!error)
@@ -345,7 +304,7 @@ struct kymo_error *kymo_report_branches(const char *dir, const struct kymo_branc
 
 /* ---- a crash --------------------------------------------------------------------------------- */
 
-static struct kymo_error *write_crash(const struct view *view, const struct history *history, bool of_it)
+static struct kymo_error *write_crash(const struct branch_view *view, const struct history *history, bool of_it)
 {
 	struct kymo_error *error = NULL;
 
@@ -365,7 +324,7 @@ static struct kymo_error *write_crash(const struct view *view, const struct hist
 struct kymo_error *kymo_report_crash(const char *dir, const struct kymo_branches_view *options, FILE *out)
 {
 	kymo_cleanup(kymo_history_close) struct history history = { 0 };
-	const struct view view = view_of(options, out);
+	const struct branch_view view = view_of(options, out);
 	struct kymo_error *error = kymo_history_open(&history, dir, history_text_of(options));
 	bool has = false;
 
@@ -440,12 +399,12 @@ static uint64_t *symbols_of(const struct names *names, const struct history *his
 
 		branch.from = number_in(names, history, branch.from);
 		branch.to = number_in(names, history, branch.to);
-		symbols[i] = symbol_of(&branch);
+		symbols[i] = branch_symbol(&branch);
 	}
 	return symbols;
 }
 
-static struct kymo_error *write_side(const struct view *view, const struct history *history,
+static struct kymo_error *write_side(const struct branch_view *view, const struct history *history,
 				     const struct history_thread *thread, size_t at, const char *dir)
 {
 	const size_t left = thread->branches.n - at;
@@ -456,7 +415,7 @@ static struct kymo_error *write_side(const struct view *view, const struct histo
 		write_end(view, history, thread);
 		fputc('\n', view->page.out);
 	}
-	return write_branches(view, history, branches_from(thread, at), left < AROUND ? left : AROUND);
+	return branch_lines_write(view, history, branches_from(thread, at), left < AROUND ? left : AROUND);
 }
 
 struct pair {
@@ -465,7 +424,8 @@ struct pair {
 	const char *dir[2];
 };
 
-static struct kymo_error *write_parting(const struct view *view, const struct pair *pair, const struct parting *parting)
+static struct kymo_error *write_parting(const struct branch_view *view, const struct pair *pair,
+					const struct parting *parting)
 {
 	const size_t before = parting->n < AROUND ? parting->n : AROUND;
 	const size_t at[2] = { parting->a + parting->n, parting->b + parting->n };
@@ -475,7 +435,7 @@ static struct kymo_error *write_parting(const struct view *view, const struct pa
 	kymo_page_printf(&view->page, INK_PLAIN, "%s %s the same, then they part%s\n",
 			 kymo_text_count(count, parting->n), parting->n == 1 ? "branch is" : "branches are",
 			 before ? ":" : "");
-	error = write_branches(view, pair->history[0], branches_from(pair->thread[0], at[0] - before), before);
+	error = branch_lines_write(view, pair->history[0], branches_from(pair->thread[0], at[0] - before), before);
 	for (size_t i = 0; i < 2 && !error; i++)
 		error = write_side(view, pair->history[i], pair->thread[i], at[i], pair->dir[i]);
 	return error;
@@ -483,11 +443,11 @@ static struct kymo_error *write_parting(const struct view *view, const struct pa
 
 static bool is_whole(const struct history_thread *thread)
 {
-	return thread->branches.n == thread->taken && !thread->is_overwritten;
+	return thread->branches.n - thread->n_anchors == thread->taken && !thread->is_overwritten;
 }
 
-static struct kymo_error *diff_threads(const struct view *view, const struct names *names, const struct pair *pair,
-				       bool *differ)
+static struct kymo_error *diff_threads(const struct branch_view *view, const struct names *names,
+				       const struct pair *pair, bool *differ)
 {
 	const struct history_thread *a = pair->thread[0], *b = pair->thread[1];
 	kymo_cleanup_free uint64_t *x = symbols_of(names, pair->history[0], a);
@@ -512,7 +472,7 @@ static struct kymo_error *diff_threads(const struct view *view, const struct nam
 	return write_parting(view, pair, &parting);
 }
 
-static struct kymo_error *diff(const struct view *view, const struct history *a, const struct history *b,
+static struct kymo_error *diff(const struct branch_view *view, const struct history *a, const struct history *b,
 			       const char *const dirs[2], bool *differ)
 {
 	const size_t n = a->threads.n < b->threads.n ? a->threads.n : b->threads.n;
@@ -535,16 +495,33 @@ static struct kymo_error *diff(const struct view *view, const struct history *a,
 	return error;
 }
 
+/* Times and events are not compared. */
+static void forget_anchors(struct history *history)
+{
+	for (size_t i = 0; i < history->threads.n; i++) {
+		struct history_thread *thread = &history->threads.items[i];
+		size_t n = 0;
+
+		for (size_t k = 0; k < thread->branches.n; k++)
+			if (thread->branches.items[k].kind != KYMO_CTF_BRANCH_ANCHOR)
+				thread->branches.items[n++] = thread->branches.items[k];
+		thread->branches.n = n;
+		thread->n_anchors = 0;
+	}
+}
+
 struct kymo_error *kymo_report_branches_diff(const char *a, const char *b, const struct kymo_branches_view *options,
 					     FILE *out, bool *differ_ret)
 {
 	kymo_cleanup(kymo_history_close) struct history first = { 0 }, second = { 0 };
-	const struct view view = view_of(options, out);
+	const struct branch_view view = view_of(options, out);
 	struct kymo_error *error = kymo_history_open(&first, a, history_text_of(options));
 	bool differ = false;
 
 	if (!error)
 		error = kymo_history_open(&second, b, history_text_of(options));
+	forget_anchors(&first);
+	forget_anchors(&second);
 	if (!error)
 		error = diff(&view, &first, &second, (const char *const[]){ a, b }, &differ);
 	if (!error)

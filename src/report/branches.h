@@ -13,8 +13,10 @@ struct kymo_branches_view {
 	bool json;      /* one object; kymo-branches(1) documents it */
 	bool addresses; /* those of the process, beside names */
 	bool unicode, color;
-	int32_t thread; /* this one alone; 0: all */
-	size_t last;    /* so many branches of each; 0: all */
+	int32_t thread;     /* this one alone; 0: all */
+	size_t last;        /* so many branches of each; 0: all */
+	const char *before; /* a pattern of events: what led to the last record of such a one, of each thread that has
+			       made one; or NULL */
 };
 
 /*

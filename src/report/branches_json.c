@@ -71,6 +71,10 @@ static void write_thread_json(FILE *out, const struct history *history, const st
 
 		fprintf(out, "%s\n   {\"kind\": \"%s\", \"time_ns\": %" PRIu64, i > from ? "," : "",
 			kymo_history_kind(branch->kind), kymo_ctf_wall_ns(history->trace, branch->tsc));
+		if (branch->event) {
+			fputs(", \"event\": ", out);
+			kymo_json_string(out, history->events.items[branch->event - 1]);
+		}
 		write_location(out, "from", history, branch->from);
 		write_location(out, "to", history, branch->to);
 		fputc('}', out);

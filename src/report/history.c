@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "report/text.h"
 #include "sym/demangle.h"
 
@@ -14,7 +15,7 @@
 static const char *const kinds[KYMO_CTF_BRANCH_KINDS] = {
 	[KYMO_CTF_BRANCH_JUMP] = "jump",     [KYMO_CTF_BRANCH_CALL] = "call",     [KYMO_CTF_BRANCH_RETURN] = "return",
 	[KYMO_CTF_BRANCH_SIGNAL] = "signal", [KYMO_CTF_BRANCH_KERNEL] = "kernel", [KYMO_CTF_BRANCH_EXEC] = "exec",
-	[KYMO_CTF_BRANCH_ENTER] = "enter",
+	[KYMO_CTF_BRANCH_ENTER] = "enter",   [KYMO_CTF_BRANCH_ANCHOR] = "event",
 };
 
 const char *kymo_history_kind(uint8_t kind)
@@ -136,13 +137,95 @@ static struct kymo_error *take_branch(struct history *history, const struct kymo
 	struct history_thread *thread =
 		number && number <= history->threads.n ? &history->threads.items[number - 1] : NULL;
 
-	if (!thread || thread->tid != record->tid || thread->branches.n >= thread->kept ||
-	    branch.from > history->codes.n || !branch.to || branch.to > history->codes.n ||
+	const bool is_anchor = branch.kind == KYMO_CTF_BRANCH_ANCHOR;
+
+	if (!thread || thread->tid != record->tid ||
+	    (!is_anchor && thread->branches.n - thread->n_anchors >= thread->kept) || branch.from > history->codes.n ||
+	    (is_anchor ? branch.to != 0 : !(branch.from || branch.to)) || branch.to > history->codes.n ||
 	    branch.kind >= KYMO_CTF_BRANCH_KINDS) {
 		history->n_senseless++;
 		return NULL;
 	}
+	thread->n_anchors += is_anchor;
+	history->has_anchors |= is_anchor;
 	return kymo_vec_push(&thread->branches, branch) ? NULL : &kymo_error_no_memory;
+}
+
+/* ---- anchors --------------------------------------------------------------------------------- */
+
+/* The first of a thread's items that is not before `tsc`. */
+static size_t first_at(const struct history_thread *thread, uint64_t tsc)
+{
+	return kymo_partition_point(i, thread->branches.n, thread->branches.items[i].tsc < tsc);
+}
+
+static void name_anchor(const struct history *history, struct history_thread *thread,
+			const struct kymo_ctf_record *record)
+{
+	for (size_t k = first_at(thread, record->tsc);
+	     k < thread->branches.n && thread->branches.items[k].tsc == record->tsc; k++)
+		if (thread->branches.items[k].kind == KYMO_CTF_BRANCH_ANCHOR)
+			thread->branches.items[k].event = (uint32_t)(record->event - history->trace->events) + 1;
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct history_thread *x = *(struct history_thread *const *)a, *y = *(struct history_thread *const *)b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+/* All threads, sorted by their ids, which may come again. A fresh array, or NULL. */
+static struct history_thread **sort_threads(struct history *history)
+{
+	struct history_thread **sorted = calloc(history->threads.n + 1, sizeof(struct history_thread *));
+
+	for (size_t i = 0; i < history->threads.n && sorted; i++)
+		sorted[i] = &history->threads.items[i];
+	if (sorted)
+		qsort(sorted, history->threads.n, sizeof(struct history_thread *), by_tid);
+	return sorted;
+}
+
+static struct kymo_error *take_names(struct history *history, enum history_text text)
+{
+	for (size_t i = 0; i < history->trace->n_events; i++) {
+		char *name = as_wanted(history->trace->events[i].name, text);
+
+		if (!name || !kymo_vec_push(&history->events, name)) {
+			free(name);
+			return &kymo_error_no_memory;
+		}
+	}
+	return NULL;
+}
+
+/* The trace is read once more: the anchors are known now, and few of its other records have one. */
+static struct kymo_error *name_anchors(struct history *history, const char *dir, enum history_text text)
+{
+	kymo_cleanup_free struct history_thread **threads = sort_threads(history);
+	const size_t n = history->threads.n;
+	struct kymo_ctf_record record;
+	struct kymo_error *error;
+
+	if (!threads)
+		return &kymo_error_no_memory;
+	kymo_ctf_close(history->reader);
+	history->reader = NULL;
+	error = kymo_ctf_open(dir, &history->reader);
+	if (error)
+		return error;
+	history->trace = kymo_ctf_reader_trace(history->reader);
+	while (!error && kymo_ctf_next(history->reader, &record, &error)) {
+		if (kymo_ctf_is_of_branches(record.event) || record.event->kind == KYMO_CTF_FRAME ||
+		    record.event->kind == KYMO_CTF_SOURCE)
+			continue;
+		history->first = history->first ? history->first : record.tsc;
+		for (size_t i = kymo_partition_point(k, n, threads[k]->tid < record.tid);
+		     i < n && threads[i]->tid == record.tid; i++)
+			name_anchor(history, threads[i], &record);
+	}
+	return error ? error : take_names(history, text);
 }
 
 /* ---- the trace ------------------------------------------------------------------------------- */
@@ -218,6 +301,8 @@ struct kymo_error *kymo_history_open(struct history *history, const char *dir, e
 	history->trace = kymo_ctf_reader_trace(history->reader);
 	while (!error && kymo_ctf_next(history->reader, &record, &error))
 		error = take_record(history, &record, text);
+	if (!error && history->has_anchors)
+		error = name_anchors(history, dir, text);
 	return error ? error : check_history(history, dir);
 }
 
@@ -229,6 +314,9 @@ void kymo_history_close(struct history *history)
 		free(history->threads.items[i].name);
 		kymo_vec_deinit(&history->threads.items[i].branches);
 	}
+	for (size_t i = 0; i < history->events.n; i++)
+		free(history->events.items[i]);
+	kymo_vec_deinit(&history->events);
 	kymo_vec_deinit(&history->codes);
 	kymo_vec_deinit(&history->threads);
 	kymo_ctf_close(history->reader);

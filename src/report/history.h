@@ -25,9 +25,10 @@ struct history_code {
 };
 
 struct history_branch {
-	uint32_t from, to; /* numbers of locations, from 1 on; `from` may be 0 */
+	uint32_t from, to; /* numbers of locations, from 1 on; one of them may be 0 */
 	uint8_t kind;      /* enum kymo_ctf_branch_kind */
-	uint64_t tsc;
+	uint64_t tsc;      /* with clones: of the anchor before; before the first one, of that */
+	uint32_t event;    /* of an anchor: the number of its record's event, from 1 on; 0: no record is in the trace */
 };
 
 struct history_thread {
@@ -36,7 +37,8 @@ struct history_thread {
 	uint64_t taken, kept, address;
 	bool is_overwritten; /* it has no beginning, and `taken` is not known */
 	uint32_t signal, at;
-	KYMO_VEC(struct history_branch) branches;
+	KYMO_VEC(struct history_branch) branches; /* and anchors */
+	size_t n_anchors;
 };
 
 struct history {
@@ -44,6 +46,9 @@ struct history {
 	const struct kymo_ctf_trace *trace;
 	KYMO_VEC(struct history_code) codes; /* number 1 is the first */
 	KYMO_VEC(struct history_thread) threads;
+	KYMO_VEC(char *) events; /* names of the anchors' records: as in `codes` */
+	uint64_t first;          /* the first of other records, a stamp; 0: there is none, or there are no anchors */
+	bool has_anchors;
 	uint64_t n_senseless; /* records */
 };
 

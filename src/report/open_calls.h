@@ -13,6 +13,7 @@
 struct passage {
 	uint64_t from, to;
 	uint8_t kind;
+	bool is_entry; /* `to` is where a function begins */
 };
 
 struct open_calls {
@@ -20,9 +21,10 @@ struct open_calls {
 };
 
 /*
- * A return, or an entry into recorded code, ends the newest call that it comes back from, and all that are newer. Where
- * it comes back from none of them, it does so from a call before the history, and all end; or from a signal's handler,
- * and those that are newer end. False when memory is out.
+ * A return, or an entry into recorded code, ends the newest call that it comes back from, and all that are newer. An
+ * entry where a function begins that comes back from none is a call by other code. A return that comes back from none
+ * ends what is newer than the last such entry, or than the last signal's handler. Where there is neither, it comes back
+ * from a call before the history, and all end. False when memory is out.
  */
 bool kymo_open_calls_find(const struct passage *passages, size_t n, struct open_calls *ret);
 

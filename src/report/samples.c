@@ -112,10 +112,9 @@ static struct kymo_error *write_writes(const struct page *page, const struct kym
 		what = kymo_text_escape(trace->events[i].writes, page->unicode);
 		if (!name || !what)
 			return &kymo_error_no_memory;
-		kymo_page_printf(
-			page, INK_ALARM,
-			"written: %s: hits have changed what the program does (%s), but not those with (fault)\n", name,
-			what);
+		kymo_page_printf(page, INK_ALARM,
+				 "written: %s: hits change what the program does (%s), but not those with (fault)\n",
+				 name, what);
 	}
 	if (n > SHOWN_MAX)
 		kymo_page_printf(page, INK_ALARM, "written: %zu more functions; --json has all\n", n - SHOWN_MAX);

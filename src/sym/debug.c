@@ -126,7 +126,7 @@ static void find_alt(struct kymo_debug *debug)
 		try_alt(debug, path, id, (size_t)size);
 }
 
-/* Debian's package of glibc has debug symbols of its own, others have the file's name in most cases. */
+/* Debian's package of glibc has debug symbols of its own. Those of programs have the program's name in most cases. */
 static bool is_of_glibc(const char *name)
 {
 	static const char *const names[] = { "libc.so.",       "libm.so.",  "ld-linux-",
@@ -141,10 +141,13 @@ static bool is_of_glibc(const char *name)
 static struct kymo_error *none(const struct kymo_module *module)
 {
 	const char *path = kymo_module_path(module), *name = strrchr(path, '/');
-	char package[NAME_MAX + sizeof("-dbgsym")];
+	char package[NAME_MAX + sizeof("PACKAGE-dbgsym of the PACKAGE that 'dpkg -S ' names,")];
 
 	name = name ? name + 1 : path;
-	snprintf(package, sizeof(package), "%s-dbgsym", name);
+	if (strstr(name, ".so"))
+		snprintf(package, sizeof(package), "PACKAGE-dbgsym of the PACKAGE that 'dpkg -S %s' names,", name);
+	else
+		snprintf(package, sizeof(package), "%s-dbgsym", name);
 	return kymo_error_create(KYMO_ERROR_NOT_FOUND,
 				 "%s has no debug information; install the debug symbols of its package "
 				 "(%s on Debian), build it with -g, or name the file with --debug-file",

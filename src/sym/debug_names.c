@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/nearest.h"
 #include "sym/debug_die.h"
 #include "sym/debug_memory.h"
 #include "sym/debug_typename.h"
@@ -164,4 +165,26 @@ const struct sym_name *sym_name_find(struct kymo_debug *debug, const char *name,
 			return found;
 	}
 	return NULL;
+}
+
+const struct sym_name *sym_name_near(struct kymo_debug *debug, const char *name, size_t length, unsigned int least,
+				     bool (*fits)(const struct sym_name *name, int data), int data)
+{
+	const struct sym_name *near = NULL;
+
+	sym_names_read(debug);
+	for (size_t i = 0; i < debug->names.n && length <= KYMO_EDITED_MAX; i++) {
+		const struct sym_name *at = &debug->names.items[i];
+		const size_t size = strlen(at->name);
+		unsigned int distance;
+
+		if (size > KYMO_EDITED_MAX || !fits(at, data))
+			continue;
+		distance = kymo_edit_distance(name, length, at->name, size);
+		if (distance < least) {
+			least = distance;
+			near = at;
+		}
+	}
+	return near;
 }

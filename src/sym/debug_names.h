@@ -11,4 +11,9 @@ void sym_names_read(struct kymo_debug *debug);
 const struct sym_name *sym_name_find(struct kymo_debug *debug, const char *name, size_t length,
 				     const struct sym_name *last);
 
+/* The one that is most like this name: fewer than `least` bytes differ, and `fits` with its entry and `data`. NULL:
+ * there is none. */
+const struct sym_name *sym_name_near(struct kymo_debug *debug, const char *name, size_t length, unsigned int least,
+				     bool (*fits)(const struct sym_name *name, int data), int data);
+
 #endif

@@ -110,6 +110,18 @@ static int take_tag(const char **text, size_t *length)
 	return skip_word(text, length, "enum") ? DW_TAG_enumeration_type : 0;
 }
 
+/* Take all before the name off the beginning. Returns the tag. */
+static int take_beginning(const char **text, size_t *length)
+{
+	while (*length && is_space(**text)) {
+		++*text;
+		--*length;
+	}
+	while (skip_word(text, length, "const") || skip_word(text, length, "volatile"))
+		;
+	return take_tag(text, length);
+}
+
 /* Take blanks and stars off the end. */
 static unsigned int take_stars(const char *text, size_t *length)
 {
@@ -130,13 +142,7 @@ struct kymo_error *kymo_debug_type(struct kymo_debug *debug, const char *text, s
 
 	*ret = NULL;
 	stars = take_stars(text, &length);
-	while (length && is_space(*text)) {
-		text++;
-		length--;
-	}
-	while (skip_word(&text, &length, "const") || skip_word(&text, &length, "volatile"))
-		;
-	tag = take_tag(&text, &length);
+	tag = take_beginning(&text, &length);
 	if (!length || stars > STARS_MAX)
 		return NULL;
 	found = find_named(debug, text, length, tag);
@@ -153,4 +159,22 @@ struct kymo_error *kymo_debug_type(struct kymo_debug *debug, const char *text, s
 		type = kymo_debug_pointer(debug, type);
 	*ret = type;
 	return sym_debug_end(debug);
+}
+
+static bool is_type(const struct sym_name *name, int tag)
+{
+	Dwarf_Die die = name->die;
+
+	return name->kind == SYM_NAME_TYPE && has_tag(dwarf_tag(&die), tag);
+}
+
+const char *kymo_debug_near_type(struct kymo_debug *debug, const char *text, size_t length)
+{
+	const struct sym_name *near;
+	int tag;
+
+	take_stars(text, &length);
+	tag = take_beginning(&text, &length);
+	near = sym_name_near(debug, text, length, length < 6 ? 3 : (unsigned int)length / 3 + 1, is_type, tag);
+	return near ? near->name : NULL;
 }

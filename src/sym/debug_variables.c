@@ -162,6 +162,18 @@ struct kymo_error *kymo_debug_global(struct kymo_debug *debug, uint64_t vaddr, c
 	return sym_debug_end(debug);
 }
 
+static bool is_global(const struct sym_name *name, int unused)
+{
+	return name->kind == SYM_NAME_VARIABLE && !name->is_declaration;
+}
+
+const char *kymo_debug_near_global(struct kymo_debug *debug, const char *name, size_t length, unsigned int least)
+{
+	const struct sym_name *near = sym_name_near(debug, name, length, least, is_global, 0);
+
+	return near ? near->name : NULL;
+}
+
 /* ---- what functions return ------------------------------------------------------------------- */
 
 struct kymo_error *kymo_debug_return_type(struct kymo_debug *debug, uint64_t vaddr, const struct kymo_ctype **ret,

@@ -52,6 +52,10 @@ struct kymo_error *kymo_debug_variables(struct kymo_debug *debug, uint64_t vaddr
 struct kymo_error *kymo_debug_global(struct kymo_debug *debug, uint64_t vaddr, const char *name, size_t length,
 				     const struct kymo_variable **ret);
 
+/* The name of the variable of files that is most like this one, of which fewer than `least` bytes differ. NULL: there
+ * is none. It belongs to `debug`. */
+const char *kymo_debug_near_global(struct kymo_debug *debug, const char *name, size_t length, unsigned int least);
+
 /* What returns a value. */
 enum kymo_returned {
 	KYMO_RETURNED_INTEGER, /* the register of integers and pointers */

@@ -67,7 +67,9 @@ size_t sym_debug_build_id(const struct sym_image *image, uint8_t id[KYMO_BUILD_I
 	for (uint64_t i = 1; i < image->n_sections && sym_image_section(image, i, &header); i++) {
 		int n;
 
-		if (header.sh_type != SHT_NOTE || !(header.sh_flags & SHF_ALLOC) || !header.sh_size)
+		/* Nothing of what several files share (dwz) is loaded. */
+		if (header.sh_type != SHT_NOTE || !header.sh_size ||
+		    (!(header.sh_flags & SHF_ALLOC) && image->header.e_type != ET_REL))
 			continue;
 		n = sym_build_id(image->bytes + header.sh_offset, header.sh_size, header.sh_addralign == 8 ? 8 : 4, id,
 				 KYMO_BUILD_ID_MAX);

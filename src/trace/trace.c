@@ -66,22 +66,16 @@ void kymo_trace_restart(struct kymo_trace *output)
 /* The size that all records have; 0 where they differ. */
 static uint32_t only_size(const struct kymo_ctf_trace *trace)
 {
-	static const uint8_t zeros[512];
 	uint32_t size = 0;
 
 	for (size_t i = 0; i < trace->n_events; i++) {
 		const struct kymo_ctf_event *event = &trace->events[i];
-		const uint32_t own = kymo_ctf_record_size(event, zeros, sizeof(zeros));
 
-		if ((event->aggregated && !event->waits) || event->kind == KYMO_CTF_AGGREGATION ||
-		    kymo_ctf_is_of_stacks(event))
+		if (!kymo_ctf_has_records(event) || event->kind == KYMO_CTF_AGGREGATION || kymo_ctf_is_of_stacks(event))
 			continue;
-		for (uint32_t k = 0; k < kymo_ctf_n_values(event); k++)
-			if (event->fields[k].type == KYMO_TYPE_STRING || event->fields[k].type == KYMO_TYPE_BYTES)
-				return 0;
-		if (!own || (size && own != size))
+		if (!event->is_fixed || (size && event->size != size))
 			return 0;
-		size = own;
+		size = event->size;
 	}
 	return size;
 }

@@ -22,6 +22,14 @@
 #define KYMO_WIRE_ARENA_FIRST (KYMO_WIRE_ARENA_SINK + KYMO_WIRE_ARENA_STRIDE)
 #define KYMO_WIRE_ARENA_SIZE (KYMO_WIRE_ARENA_FIRST + (uint64_t)KYMO_WIRE_ARENA_RINGS * KYMO_WIRE_ARENA_STRIDE)
 
+/*
+ * Entries below 2 GiB are numbers of blocks. A pad that has made a record puts an *anchor* there, if the thread has a
+ * ring: two entries, the first with the upper bits of the record's time stamp, the second with the lower ones.
+ */
+#define KYMO_WIRE_ANCHOR UINT32_C(0x80000000)     /* both have that bit … */
+#define KYMO_WIRE_ANCHOR_LOW UINT32_C(0x40000000) /* … and the second has this one */
+#define KYMO_WIRE_ANCHOR_BITS 30                  /* of the stamp, in each */
+
 /* What the arena begins with. Threads count `next` and `sunk` up; only the recorder changes `ready`. */
 struct kymo_wire_arena {
 	uint32_t next;  /* ring to give to a thread */
@@ -53,10 +61,10 @@ struct kymo_wire_clones {
 /* A thread that is exactly at `at` gets its stack pointer and its register back. Then it is in the state that the
  * program has before its instruction at `address`. */
 struct kymo_wire_clone_point {
-	uint64_t address;       /* in the process */
-	uint32_t at;            /* from struct kymo_wire_clones; they ascend */
-	uint16_t lowered;       /* bytes that the stack pointer is below the program's */
-	uint16_t has_pushed_ax; /* 1: the word at the stack pointer is the program's %rax */
+	uint64_t address; /* in the process */
+	uint32_t at;      /* from struct kymo_wire_clones; they ascend */
+	uint16_t lowered; /* bytes that the stack pointer is below the program's */
+	uint16_t pushed;  /* the word at the stack pointer is this register of the program's less 1; 0: none */
 };
 
 _Static_assert(sizeof(struct kymo_wire_clones) == 64 && sizeof(struct kymo_wire_clone_point) == 16, "both sides agree");

@@ -14,6 +14,7 @@
 #define KYMO_WIRE_WANTED 64
 #define KYMO_WIRE_READERS 1024     /* a power of two: slots go in pairs */
 #define KYMO_WIRE_READABLE_GIB 32u /* a power of two: GiB number g is in block g % 32 or in none */
+#define KYMO_WIRE_READABLE_CODE 192u
 #define KYMO_WIRE_GIB_SHIFT 30
 #define KYMO_WIRE_GIB_PAGES (1u << (KYMO_WIRE_GIB_SHIFT - 12))
 
@@ -28,6 +29,11 @@ struct kymo_wire_reader {
 	uint64_t address; /* what it reads now; 0: nothing */
 };
 
+/* Addresses. */
+struct kymo_wire_range {
+	uint64_t low, high;
+};
+
 struct kymo_wire_readable {
 	uint64_t state;
 	uint64_t begun, ended;       /* calls that may take memory away */
@@ -38,7 +44,7 @@ struct kymo_wire_readable {
 					       */
 	uint64_t reserved2[24];
 	struct kymo_wire_reader readers[KYMO_WIRE_READERS];
-	uint8_t reserved3[3072];
+	struct kymo_wire_range code[KYMO_WIRE_READABLE_CODE]; /* while it is open: all that is executable; 0: unused */
 	uint8_t pages[KYMO_WIRE_READABLE_GIB][KYMO_WIRE_GIB_PAGES]; /* 0, or KYMO_WIRE_PAGE_… */
 };
 

@@ -2,6 +2,7 @@
  * Four threads call look() with addresses in memory that two others map over, protect and drop meanwhile, until
  * input ends. Whatever of it is there has zeros and 0x5a in it.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,6 +14,9 @@
 #define N_READERS 4
 #define N_TAKERS 2
 #define N_SLOTS 16u
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
 
 static uint8_t *slots; /* two pages each */
 static bool is_over;
@@ -55,12 +59,13 @@ static void put_back(uint8_t *at)
 static void *take_away(void *data)
 {
 	uint64_t seed = (uintptr_t)data + 100;
+	void *moved;
 
 	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
 		uint8_t *at =
 			slots + ((seed = mix(seed + 1)) % (N_SLOTS / N_TAKERS) * N_TAKERS + (uintptr_t)data) * 2 * PAGE;
 
-		switch (seed >> 40 & 3) {
+		switch ((seed >> 40) % 6) {
 		case 0: /* no hole: another mapping might get that, the recorder's, too */
 			mmap(at, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 			break;
@@ -69,6 +74,14 @@ static void *take_away(void *data)
 			break;
 		case 2:
 			mprotect(at, PAGE, PROT_NONE);
+			break;
+		case 3: /* it faults from here on, where the kernel has guards (6.13) */
+			madvise(at, PAGE, MADV_GUARD_INSTALL);
+			break;
+		case 4: /* what was there is elsewhere, and zeros are here */
+			moved = mremap(at, 2 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+			if (moved != MAP_FAILED)
+				munmap(moved, 2 * PAGE);
 			break;
 		default:
 			madvise(at, 2 * PAGE, MADV_DONTNEED);

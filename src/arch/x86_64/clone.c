@@ -14,6 +14,29 @@ int32_t x86_clone_find(const struct kymo_clone *clone, uint64_t vaddr)
 	return at < clone->insns.n && clone->insns.items[at].vaddr == vaddr ? (int32_t)at : -1;
 }
 
+int x86_clone_next(const struct x86_clone_insn *insn, int32_t ret[2])
+{
+	int n = 0;
+
+	switch ((enum x86_flow)insn->flow) {
+	case X86_FLOW_NEXT:
+		ret[n++] = insn->next;
+		break;
+	case X86_FLOW_BRANCH:
+		ret[n++] = insn->next;
+		if (insn->to < 0 || insn->to != insn->next)
+			ret[n++] = insn->to;
+		break;
+	case X86_FLOW_JUMP:
+		ret[n++] = insn->to;
+		break;
+	default:
+		ret[n++] = -1;
+		break;
+	}
+	return n;
+}
+
 int x86_clone_decode(const struct kymo_clone *clone, const struct x86_clone_insn *insn, uint64_t bias,
 		     struct x86_insn *ret, const uint8_t **bytes_ret)
 {
@@ -31,7 +54,10 @@ void kymo_clone_destroy(struct kymo_clone *clone)
 		return;
 	kymo_vec_deinit(&clone->insns);
 	kymo_vec_deinit(&clone->sites);
+	kymo_vec_deinit(&clone->stretches);
+	kymo_vec_deinit(&clone->targets);
 	kymo_vec_deinit(&clone->catches);
+	kymo_vec_deinit(&clone->steps);
 	free(clone);
 }
 
@@ -53,6 +79,12 @@ const struct kymo_catch *kymo_clone_catches(const struct kymo_clone *clone, size
 	return clone->catches.items;
 }
 
+const struct kymo_clone_step *kymo_clone_steps(const struct kymo_clone *clone, size_t *n_ret)
+{
+	*n_ret = clone->steps.n;
+	return clone->steps.items;
+}
+
 size_t kymo_clone_n_uncaught(const struct kymo_clone *clone)
 {
 	return clone->n_uncaught;
@@ -67,6 +99,20 @@ bool kymo_clone_is_catch(const struct kymo_clone *clone, uint64_t vaddr, enum ky
 		return false;
 	*kind_ret = items[at].kind;
 	return true;
+}
+
+bool kymo_clone_comes_back(const struct kymo_clone *clone)
+{
+	const uint64_t start = clone->parts[0].start;
+	bool comes = false;
+
+	for (size_t i = 0; i < clone->insns.n && !comes; i++) {
+		const struct x86_clone_insn *insn = &clone->insns.items[i];
+
+		comes = insn->to >= 0 && !x86_flow_is_call((enum x86_flow)insn->flow) &&
+			(insn->target == start || insn->target == kymo_site_of(clone->map, start));
+	}
+	return comes;
 }
 
 /* ---- the map --------------------------------------------------------------------------------- */

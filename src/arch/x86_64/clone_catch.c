@@ -4,10 +4,10 @@
  * Control enters the function, other than by what is copied: at its start; where calls return to; at what its indirect
  * jumps lead to; at landing pads, and wherever else data has an address of it; and at what other functions jump to: the
  * entry map knows each direct branch of the module. Each of these gets a jump of five bytes,
- * or, where it has less room, a short one to an island near by. What these bytes were is not executed otherwise, as
- * each branch to them is in the clone: so they need not be whole instructions, and branches to between them do not
- * matter. They may not reach the next catch, or text that is read, or text that is executed in place, and lie in one
- * page.
+ * or, where it has less room, a short one to an island near by. When all are in, what these bytes were is not executed
+ * otherwise, as each branch to them is in the clone: so they need not be whole instructions, and branches to between
+ * them do not matter. Until then the order matters in which they are written (clone_order.c). They may not reach the
+ * next catch, or text that is read, or text that is executed in place, and lie in one page.
  *
  * A catch without that much room is left out if a few instructions without a branch follow it in the function's own
  * text. They must lead to another catch, or out of the function. These run in place then.
@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "arch/x86_64/clone.h"
+#include "arch/x86_64/clone_order.h"
 #include "arch/x86_64/decode.h"
 #include "arch/x86_64/heights.h"
 #include "arch/x86_64/map.h"
@@ -28,14 +29,16 @@
 #include "base/page.h"
 #include "base/search.h"
 
-#define RUN_MAX 24 /* instructions that run in place after a catch that was left out */
+#define LANDING_SIZE 4u /* of an endbr64 */
+#define RUN_MAX 24      /* instructions that run in place after a catch that was left out */
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 struct finder {
 	struct kymo_clone *clone;
 	int err;
-	bool is_loose; /* an indirect jump was seen whose table is not in sight */
+	bool is_loose;                                       /* an indirect jump was seen whose targets are not known */
+	enum { NOT_LOOKED_AT, TABLES, NO_TABLES } addresses; /* that the function takes */
 };
 
 static void add_catch(struct finder *finder, uint64_t vaddr, enum kymo_catch_kind kind)
@@ -48,7 +51,41 @@ static void add_catch(struct finder *finder, uint64_t vaddr, enum kymo_catch_kin
 
 static void add_target(void *closure, uint64_t target)
 {
-	add_catch(closure, target, KYMO_CATCH_TARGET);
+	struct finder *finder = closure;
+
+	add_catch(finder, target, KYMO_CATCH_TARGET);
+	if (!kymo_vec_push(&finder->clone->targets, target))
+		finder->err = -ENOMEM;
+}
+
+/* Relative tables are read wherever the function takes an address. Whether these are all targets. */
+static bool find_by_addresses(struct finder *finder, struct x86_body *body)
+{
+	const struct kymo_clone *clone = finder->clone;
+	const size_t n_before = clone->targets.n;
+
+	for (size_t i = 0; i < clone->insns.n; i++) {
+		struct x86_insn insn;
+
+		if (x86_body_decode(body, clone->insns.items[i].vaddr, &insn) < 0 ||
+		    (x86_is_rip_lea(&insn) && !x86_body_relative(body, insn.rip, add_target, finder)))
+			return false;
+	}
+	return clone->targets.n > n_before;
+}
+
+/* Whether the jump leads to nothing but `targets`, which then has all that it leads to. */
+static bool find_targets(struct finder *finder, struct x86_body *body, const struct x86_clone_insn *insn)
+{
+	bool are_all;
+
+	if (x86_body_targets(body, insn->vaddr, add_target, finder, &are_all))
+		return are_all;
+	finder->is_loose |= !x86_body_adds(body, insn->vaddr);
+	if (finder->addresses == NOT_LOOKED_AT && !finder->is_loose)
+		finder->addresses = find_by_addresses(finder, body) ? TABLES : NO_TABLES;
+	finder->is_loose |= finder->addresses != TABLES;
+	return !finder->is_loose;
 }
 
 static void find_by_flow(struct finder *finder, struct x86_body *body)
@@ -56,13 +93,12 @@ static void find_by_flow(struct finder *finder, struct x86_body *body)
 	struct kymo_clone *clone = finder->clone;
 
 	for (size_t i = 0; i < clone->insns.n; i++) {
-		const struct x86_clone_insn *insn = &clone->insns.items[i];
+		struct x86_clone_insn *insn = &clone->insns.items[i];
 
 		if (x86_flow_is_call((enum x86_flow)insn->flow) && insn->next >= 0)
 			add_catch(finder, insn->vaddr + insn->length, KYMO_CATCH_RETURN);
-		if (insn->stays_in && insn->flow == X86_FLOW_JUMP_INDIRECT &&
-		    !x86_body_targets(body, insn->vaddr, add_target, finder))
-			finder->is_loose = true;
+		if (insn->stays_in && insn->flow == X86_FLOW_JUMP_INDIRECT)
+			insn->is_tabled = find_targets(finder, body, insn);
 	}
 }
 
@@ -222,6 +258,19 @@ static void use_filling(struct room *room, size_t part)
 	}
 }
 
+/* What comes to a catch from outside may come by an endbr64 before it, which is executed in place. */
+static void use_landings(struct room *room)
+{
+	const struct kymo_clone *clone = room->clone;
+
+	for (size_t i = 0; i < clone->catches.n; i++) {
+		const uint64_t vaddr = clone->catches.items[i].vaddr, landing = vaddr - LANDING_SIZE;
+
+		if (use_at(room, landing) && kymo_site_of(clone->map, landing) == vaddr)
+			use(room, landing, LANDING_SIZE, USE_IN_PLACE);
+	}
+}
+
 static int room_init(struct room *room)
 {
 	struct kymo_clone *clone = room->clone;
@@ -247,6 +296,7 @@ static int room_init(struct room *room)
 		if (insn->is_in_place)
 			use(room, insn->vaddr, insn->length, insn->flow == X86_FLOW_STOP ? USE_IN_PLACE : USE_CALL);
 	}
+	use_landings(room);
 	return 0;
 }
 
@@ -402,6 +452,16 @@ static int make_room(struct room *room)
 	return err;
 }
 
+static bool is_free_for_island(uint64_t vaddr, void *data)
+{
+	return is_free(data, vaddr, KYMO_JUMP_SIZE, USE_FREE);
+}
+
+static void take_for_island(uint64_t vaddr, void *data)
+{
+	use(data, vaddr, KYMO_JUMP_SIZE, USE_CATCH);
+}
+
 /* ---- what runs in place ---------------------------------------------------------------------- */
 
 static int take_apart(struct room *room)
@@ -429,6 +489,7 @@ static int take_apart(struct room *room)
 int x86_clone_catch(struct kymo_clone *clone, struct x86_body *body, struct kymo_refusal *refusal)
 {
 	struct room room = { .clone = clone, .refusal = refusal };
+	const struct x86_clone_space space = { is_free_for_island, take_for_island, &room };
 	int err = find_catches(clone, body);
 
 	_Static_assert(sizeof(room.uses) / sizeof(room.uses[0]) == X86_PARTS_MAX, "room for all parts");
@@ -437,6 +498,8 @@ int x86_clone_catch(struct kymo_clone *clone, struct x86_body *body, struct kymo
 	err = room_init(&room);
 	if (!err)
 		err = make_room(&room);
+	if (!err)
+		err = x86_clone_order(clone, &space, refusal);
 	if (!err)
 		err = take_apart(&room);
 	for (size_t i = 0; !err && i < clone->catches.n; i++)

@@ -16,8 +16,11 @@
  */
 #include "arch/x86_64/clone_gate.h"
 
+#include <string.h>
+
 #include "arch/clone.h"
 #include "arch/x86_64/code.h"
+#include "arch/x86_64/emit.h"
 #include "wire/clones.h"
 
 #define RING_SHIFT 17
@@ -45,6 +48,14 @@ static void emit_call(struct code *c, uint64_t target)
 {
 	byte(c, 0xe8);
 	rel32_to(c, target);
+}
+
+bool kymo_clone_is_gate_call(const uint8_t bytes[KYMO_CLONE_GATE_CALL], uint64_t back, uint64_t slow)
+{
+	int32_t distance;
+
+	memcpy(&distance, bytes + 1, sizeof(distance));
+	return bytes[0] == 0xe8 && back + (uint64_t)(int64_t)distance == slow;
 }
 
 void x86_clone_emit_gate(struct code *c, const struct kymo_clone_env *env, bool keeps_flags, uint64_t copy)
@@ -113,5 +124,15 @@ int kymo_clone_emit_slow(const struct kymo_clone_env *env, int32_t tid, uint8_t 
 	EMIT(c, 0x64, 0x48, 0x89, 0x04, 0x25); /* mov %rax,%fs:position */
 	imm32(c, env->position);
 	EMIT(c, 0x5e, 0x5a, 0x59, 0x58, 0xc3); /* pop %rsi, %rdx, %rcx, %rax; ret */
+	return code.full ? -ENOSPC : (int)code.n;
+}
+
+int kymo_clone_emit_hop(uint64_t gate, uint64_t to, uint8_t *out, size_t size)
+{
+	struct code code = { .out = out, .size = size, .address = to }, *c = &code;
+
+	x86_emit_restore(c);
+	byte(c, 0xe9); /* jmp gate */
+	rel32_to(c, gate);
 	return code.full ? -ENOSPC : (int)code.n;
 }

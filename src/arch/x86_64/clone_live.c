@@ -22,7 +22,6 @@
 #include "arch/x86_64/decode.h"
 
 #define BIT(reg) (1u << (reg))
-#define VOLATILE (BIT(RAX) | BIT(RCX) | BIT(RDX) | BIT(RSI) | BIT(RDI) | BIT(R8) | BIT(R9) | BIT(R10) | BIT(R11))
 #define RESULTS (BIT(RAX) | BIT(RDX))
 
 /* Those that comparisons change. */
@@ -227,7 +226,7 @@ static uint16_t written_for_nobody(const struct kymo_clone *clone, uint16_t at_r
 
 /* ---- the register that is held --------------------------------------------------------------- */
 
-static void choose_held(struct kymo_clone *clone)
+void x86_clone_choose_held(struct kymo_clone *clone)
 {
 	uint32_t sums[16] = { 0 }, best = 0;
 
@@ -237,7 +236,7 @@ static void choose_held(struct kymo_clone *clone)
 		for (int reg = 0; reg < 16; reg++) {
 			uint32_t weight = insn->weight;
 
-			if (!(VOLATILE >> reg & 1))
+			if (!(X86_VOLATILE >> reg & 1))
 				continue;
 			if (insn->is_site && !(insn->live >> reg & 1))
 				sums[reg] += 2 * weight;
@@ -262,19 +261,18 @@ void x86_clone_live(struct kymo_clone *clone)
 		clobbered |= clone->insns.items[i].clobbers;
 	/* What another function has jumped into need not have written all of these on its way to the return. */
 	at_return = clone->is_shared ? X86_ALL_REGISTERS
-				     : (uint16_t)(X86_ALL_REGISTERS & ~(clobbered & VOLATILE & ~RESULTS));
+				     : (uint16_t)(X86_ALL_REGISTERS & ~(clobbered & X86_VOLATILE & ~RESULTS));
 	do {
 		propagate(clone, at_return);
 		more = written_for_nobody(clone, at_return) & (uint16_t)~at_return;
 		at_return |= more;
 	} while (more);
 	propagate_flags(clone);
-	choose_held(clone);
 }
 
 int x86_clone_free_register(const struct kymo_clone *clone, const struct x86_clone_insn *insn)
 {
-	unsigned int free = VOLATILE & ~(unsigned int)insn->live;
+	unsigned int free = X86_VOLATILE & ~(unsigned int)insn->live;
 
 	if (clone->held < X86_NO_REGISTER && free >> clone->held & 1)
 		return clone->held;

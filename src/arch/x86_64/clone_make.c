@@ -16,6 +16,9 @@
 
 #include "arch/x86_64/clone_catch.h"
 #include "arch/x86_64/clone_live.h"
+#include "arch/x86_64/clone_stretch.h"
+#include "arch/x86_64/clone_table.h"
+#include "arch/x86_64/clone_thin.h"
 #include "arch/x86_64/clone_ways.h"
 #include "arch/x86_64/decode.h"
 #include "arch/x86_64/heights.h"
@@ -273,11 +276,15 @@ static int analyze(struct kymo_clone *clone, struct x86_body *body, uint64_t sta
 	err = x86_clone_catch(clone, body, body->refusal);
 	if (!err)
 		err = x86_clone_divide(clone);
+	if (err)
+		return err;
+	x86_clone_live(clone);
+	err = x86_clone_thin(clone);
+	x86_clone_choose_held(clone);
+	x86_clone_choose_tables(clone);
 	if (!err)
-		err = number_sites(clone);
-	if (!err)
-		x86_clone_live(clone);
-	return err;
+		err = x86_clone_find_stretches(clone);
+	return err ? err : number_sites(clone);
 }
 
 int kymo_clone_create(const struct kymo_module_code *code, const struct kymo_entry_map *map, uint64_t start,

@@ -22,6 +22,7 @@
 #include "arch/x86_64/decode.h"
 
 #define SEEN_MAX 64
+#define BUDGET 65536 /* instructions that a search looks at */
 
 /* ---- dividing -------------------------------------------------------------------------------- */
 
@@ -121,11 +122,6 @@ int x86_clone_divide(struct kymo_clone *clone)
 
 /* ---- following ------------------------------------------------------------------------------- */
 
-static uint64_t site_at(const struct kymo_clone *clone, int32_t index)
-{
-	return index < 0 ? 0 : clone->insns.items[index].vaddr;
-}
-
 static struct kymo_clone_way way_of(enum kymo_clone_way_kind kind, const struct kymo_clone *clone,
 				    const struct x86_clone_insn *insn)
 {
@@ -153,55 +149,95 @@ static bool follow_indirect(const struct kymo_clone *clone, const struct x86_clo
 	return true;
 }
 
-/* The end of a run, which is no conditional branch. */
+/* Where the function is left. */
 static bool follow_end(const struct kymo_clone *clone, const struct x86_clone_insn *insn, uint64_t next,
 		       struct kymo_clone_way *ret)
 {
+	enum kymo_clone_way_kind kind = KYMO_CLONE_LOST;
+
 	switch ((enum x86_flow)insn->flow) {
-	case X86_FLOW_JUMP:
-		*ret = way_of(insn->to < 0 ? KYMO_CLONE_LEAVES : KYMO_CLONE_JUMPS, clone, insn);
-		if (insn->to < 0 || site_at(clone, insn->to) == next)
-			return insn->to >= 0;
-		ret->kind = KYMO_CLONE_LOST;
-		return false;
 	case X86_FLOW_JUMP_INDIRECT:
 		return follow_indirect(clone, insn, next, ret);
+	case X86_FLOW_JUMP:
+	case X86_FLOW_BRANCH:
+		kind = KYMO_CLONE_LEAVES;
+		break;
 	case X86_FLOW_CALL:
 	case X86_FLOW_CALL_INDIRECT:
-		*ret = way_of(KYMO_CLONE_CALLS, clone, insn);
-		return false;
+		kind = KYMO_CLONE_CALLS;
+		break;
 	case X86_FLOW_RETURN:
-		*ret = way_of(KYMO_CLONE_RETURNS, clone, insn);
-		return false;
+		kind = KYMO_CLONE_RETURNS;
+		break;
 	default:
-		*ret = way_of(KYMO_CLONE_LOST, clone, insn);
-		return false;
+		break;
 	}
+	*ret = way_of(kind, clone, insn);
+	return false;
+}
+
+/* What is looked for in a region: a site, or where it leaves. */
+struct search {
+	const struct kymo_clone *clone;
+	uint64_t next; /* the site; 0: where it leaves */
+	int budget;
+	const struct x86_clone_insn *first; /* taken branch on the way there; NULL: none */
+	const struct x86_clone_insn *end;   /* where it leaves */
+};
+
+static bool search_from(struct search *search, int32_t at, bool is_first);
+
+/* Where a branch that is taken leads to. */
+static bool search_taken(struct search *search, const struct x86_clone_insn *insn)
+{
+	if (insn->to < 0)
+		search->end = insn;
+	if (insn->to < 0 ? search->next != 0 : !search_from(search, insn->to, false))
+		return false;
+	search->first = insn->to < 0 ? NULL : insn;
+	return true;
+}
+
+/* Regions are trees (clone_thin.c): there is one way at most. */
+static bool search_from(struct search *search, int32_t at, bool is_first)
+{
+	while (at >= 0 && search->budget-- > 0) {
+		const struct x86_clone_insn *insn = &search->clone->insns.items[at];
+
+		if (insn->is_site && !is_first)
+			return insn->vaddr == search->next;
+		is_first = false;
+		if (insn->flow != X86_FLOW_NEXT && insn->flow != X86_FLOW_BRANCH && insn->flow != X86_FLOW_JUMP) {
+			search->end = insn;
+			return !search->next;
+		}
+		if (insn->flow != X86_FLOW_NEXT && (insn->to < 0 || insn->to != insn->next) &&
+		    search_taken(search, insn))
+			return true;
+		if (insn->flow == X86_FLOW_JUMP)
+			return false;
+		at = insn->next;
+	}
+	return false;
 }
 
 bool kymo_clone_way(const struct kymo_clone *clone, uint64_t from, uint64_t next, struct kymo_clone_way *ret)
 {
-	int32_t at = x86_clone_find(clone, from);
+	const int32_t at = x86_clone_find(clone, from);
+	struct search search = { .clone = clone, .next = next, .budget = BUDGET };
+	struct kymo_clone_way end;
+	bool comes;
 
 	*ret = (struct kymo_clone_way){ .kind = KYMO_CLONE_LOST, .from = from };
-	for (size_t n = 0; at >= 0 && n <= clone->insns.n; n++) {
-		const struct x86_clone_insn *insn = &clone->insns.items[at];
-
-		if (n && insn->is_site) {
-			*ret = way_of(insn->vaddr == next ? KYMO_CLONE_FALLS : KYMO_CLONE_LOST, clone, insn);
-			ret->to = ret->site = insn->vaddr;
-			return insn->vaddr == next;
-		}
-		if (insn->flow != X86_FLOW_NEXT && insn->flow != X86_FLOW_BRANCH)
-			return follow_end(clone, insn, next, ret);
-		if (insn->flow == X86_FLOW_BRANCH && insn->to != insn->next) {
-			bool is_out = insn->to < 0 && site_at(clone, insn->next) != next;
-
-			*ret = way_of(is_out ? KYMO_CLONE_LEAVES : KYMO_CLONE_JUMPS, clone, insn);
-			if (is_out || (insn->to >= 0 && site_at(clone, insn->to) == next))
-				return !is_out;
-		}
-		at = insn->next;
+	if (search_from(&search, at, true)) {
+		*ret = search.first ? way_of(KYMO_CLONE_JUMPS, clone, search.first)
+				    : (struct kymo_clone_way){ .kind = KYMO_CLONE_FALLS, .to = next, .site = next };
+		return true;
 	}
-	return false;
+	search = (struct search){ .clone = clone, .budget = BUDGET };
+	if (!search_from(&search, at, true))
+		return false;
+	comes = follow_end(clone, search.end, next, &end);
+	*ret = search.first ? way_of(KYMO_CLONE_JUMPS, clone, search.first) : end;
+	return comes;
 }

@@ -13,6 +13,7 @@
 struct entry {
 	struct kymo_clone *clone;
 	uint32_t first_site;
+	size_t first_point, n_points;
 };
 
 struct kymo_clones {
@@ -71,13 +72,10 @@ static void take(const struct kymo_clones *clones, bool *taken, const struct kym
 
 static size_t writes_of(const struct kymo_clone *clone)
 {
-	const struct kymo_catch *catches;
-	size_t n, n_islands = 0;
+	size_t n;
 
-	catches = kymo_clone_catches(clone, &n);
-	for (size_t i = 0; i < n; i++)
-		n_islands += catches[i].island != 0;
-	return n + n_islands;
+	(void)kymo_clone_steps(clone, &n);
+	return n;
 }
 
 static int keep(struct kymo_clones *clones, struct kymo_clone *clone)
@@ -87,7 +85,7 @@ static int keep(struct kymo_clones *clones, struct kymo_clone *clone)
 	(void)kymo_clone_sites(clone, &n_sites);
 	(void)kymo_clone_catches(clone, &n_catches);
 	clones->n_writes += writes_of(clone);
-	if (!kymo_vec_push(&clones->entries, (struct entry){ clone, clones->n_sites })) {
+	if (!kymo_vec_push(&clones->entries, (struct entry){ .clone = clone, .first_site = clones->n_sites })) {
 		kymo_clone_destroy(clone);
 		return -ENOMEM;
 	}
@@ -114,6 +112,13 @@ static int take_and_keep(struct kymo_clones *clones, bool *taken, struct kymo_cl
 	return keep(clones, clone);
 }
 
+static bool is_left_out(const struct kymo_clones *clones, const struct kymo_clone *clone)
+{
+	const struct kymo_clones_bounds *bounds = clones->bounds;
+
+	return bounds && bounds->is_left_out && bounds->is_left_out(clone, bounds->data);
+}
+
 /* One that has more than one extent is kept at once. One that is refused is noted, which may be a part, too. */
 static int find(struct kymo_clones *clones, struct finding *finding, size_t index)
 {
@@ -126,6 +131,10 @@ static int find(struct kymo_clones *clones, struct finding *finding, size_t inde
 		return err;
 	if (err)
 		return kymo_vec_push(&clones->refused, refused) ? 0 : -ENOMEM;
+	if (is_left_out(clones, clone)) {
+		kymo_clone_destroy(clone);
+		return 0;
+	}
 	(void)kymo_clone_parts(clone, &n_parts);
 	if (n_parts > 1)
 		return take_and_keep(clones, finding->taken, clone);
@@ -272,6 +281,12 @@ const struct kymo_clone_map *kymo_clones_map(const struct kymo_clones *clones)
 	return &clones->points;
 }
 
+const struct kymo_clone_point *kymo_clones_points(const struct kymo_clones *clones, size_t i, size_t *n_ret)
+{
+	*n_ret = clones->entries.items[i].n_points;
+	return clones->points.points.items + clones->entries.items[i].first_point;
+}
+
 /* ---- the text -------------------------------------------------------------------------------- */
 
 /* Text may end in what fills its last page, which the file has, and its sections have not: that is left alone. */
@@ -330,22 +345,25 @@ static int align(struct output *output)
 	return 0;
 }
 
-static int emit_code(struct kymo_clones *clones, const struct kymo_clone *clone, struct output *output)
+static int emit_code(struct kymo_clones *clones, struct entry *entry, struct output *output)
 {
 	const size_t n_points = clones->points.points.n;
-	int size = kymo_clone_emit(clone, &output->env, output->to + output->used, output->bytes + output->used,
+	int size = kymo_clone_emit(entry->clone, &output->env, output->to + output->used, output->bytes + output->used,
 				   output->size - output->used, output->catch_at, &clones->points);
 
 	if (size < 0)
 		return size;
+	entry->first_point = n_points;
+	entry->n_points = clones->points.points.n - n_points;
 	for (size_t i = n_points; i < clones->points.points.n; i++)
 		clones->points.points.items[i].at += (uint32_t)output->used;
 	return size;
 }
 
-/* Each function's writes follow one another, an island before what leads to it. */
-static int emit_one(struct kymo_clones *clones, const struct entry *entry, uint32_t first_site, struct output *output)
+/* Each function's writes follow one another. */
+static int emit_one(struct kymo_clones *clones, struct entry *entry, uint32_t first_site, struct output *output)
 {
+	const struct kymo_clone_step *steps;
 	const struct kymo_catch *catches;
 	size_t n;
 	int size, err = align(output);
@@ -353,17 +371,20 @@ static int emit_one(struct kymo_clones *clones, const struct entry *entry, uint3
 	if (err)
 		return err;
 	output->env.first_site = first_site + entry->first_site;
-	size = emit_code(clones, entry->clone, output);
+	size = emit_code(clones, entry, output);
 	if (size < 0)
 		return size;
 	catches = kymo_clone_catches(entry->clone, &n);
+	steps = kymo_clone_steps(entry->clone, &n);
 	for (size_t i = 0; i < n && !err; i++) {
-		const uint32_t to = (uint32_t)output->used + output->catch_at[i];
-		const uint64_t link = catches[i].island ? catches[i].island : catches[i].vaddr;
+		const struct kymo_catch *catch = &catches[steps[i].index];
+		const uint32_t to = (uint32_t)output->used + output->catch_at[steps[i].index];
 
-		err = add_jump(clones, &output->env, output->to, link, to);
-		if (!err && catches[i].island)
-			err = add_short_jump(clones, &catches[i], to);
+		if (catch->island && !steps[i].is_island)
+			err = add_short_jump(clones, catch, to);
+		else
+			err = add_jump(clones, &output->env, output->to, catch->island ? catch->island : catch->vaddr,
+				       to);
 	}
 	output->used += (size_t)size;
 	return err;

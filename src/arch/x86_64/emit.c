@@ -48,8 +48,10 @@
 #include <string.h>
 
 #include "arch/pad.h"
+#include "arch/print.h"
 #include "arch/trap.h"
 #include "arch/writes.h"
+#include "arch/x86_64/anchor.h"
 #include "arch/x86_64/arguments.h"
 #include "arch/x86_64/chain.h"
 #include "arch/x86_64/code.h"
@@ -61,6 +63,7 @@
 #include "arch/x86_64/guest.h"
 #include "arch/x86_64/low_stack.h"
 #include "arch/x86_64/mute.h"
+#include "arch/x86_64/print.h"
 #include "arch/x86_64/reads.h"
 #include "arch/x86_64/sample.h"
 #include "arch/x86_64/writes.h"
@@ -76,7 +79,7 @@ _Static_assert(KYMO_PAD_LIVE_TRAPS + 4 * KYMO_PAD_TRAPS <= KYMO_PAD_LIVE_SAMPLES
 #define OP_SIZE_MAX 112u      /* of one operation of a form */
 #define LOAD_SIZE_MAX 192u    /* of one that reads memory */
 #define COMPOSE_SIZE_MAX 512u /* of an argument of an event that is composed, without its form */
-#define FIXED_SIZE_MAX 384u   /* around the events: frame, watch, hop */
+#define FIXED_SIZE_MAX 512u   /* around the events: frame, anchor, watch, hop */
 
 /* ---- the frame ------------------------------------------------------------------------------- */
 
@@ -126,6 +129,9 @@ size_t kymo_pad_forms_size(const struct kymo_pad_event *event)
 		if (event->args[i].kind == KYMO_FETCH_FORM)
 			size += form_size(event->args[i].form) * (event->args[i].writes ? 2 : 1) +
 				(event->args[i].writes ? X86_WRITE_SIZE_MAX : 0);
+	for (size_t i = 0; event->print && i < event->print->n; i++)
+		size += form_size(&event->print->args[i]);
+	size += x86_print_size(event->print);
 	if (x86_is_composed(event))
 		size += event->n_args * COMPOSE_SIZE_MAX;
 	if (x86_chain(event))
@@ -153,9 +159,8 @@ const uint8_t *kymo_pad_guest(size_t *size_ret)
 
 static bool may_trap(const struct kymo_pad_event *event)
 {
-	return !event->n_args && !event->sample.kind &&
-	       (!event->filter ||
-		(!kymo_form_has(event->filter, KYMO_FORM_ASK, NULL) && !kymo_form_has_floats(event->filter)));
+	return !event->n_args && !event->sample.kind && (!event->filter || kymo_pad_can_print(event->filter)) &&
+	       x86_print_is_valid(event->print);
 }
 
 static bool are_valid(const struct kymo_pad_event *events, size_t n)
@@ -404,6 +409,8 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 	emit_start(c, env, plan, events, n, chain, &check);
 	emit_hot(c, env, events, n, site, 0, false, chain->next != 0, parts[0], descriptors[0]);
 	end = c->n;
+	if (n && x86_has_anchors(env, chain))
+		x86_emit_anchor(c, env);
 	emit_more(c, env, chain);
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
@@ -437,6 +444,8 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 		x86_event_plain(c, env, &events[i], site, &parts[i]);
 		emit_after(c, &events[i], &skip, &no_room);
 	}
+	if (n && x86_has_anchors(env, chain))
+		x86_emit_anchor(c, env);
 	emit_more(c, env, chain);
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
@@ -460,7 +469,7 @@ static void test_word(struct code *c, const struct kymo_pad_event *event)
 
 /* What leads to the breakpoint instruction, after the way out. Near the end of a stack there is no frame. */
 static void emit_trap(struct code *c, const struct kymo_pad_event *event, struct label *is_near, struct label *is_true,
-		      struct kymo_pad_layout *layout)
+		      struct label *full, struct kymo_pad_layout *layout)
 {
 	struct label trap = { .n = 0 };
 
@@ -479,6 +488,8 @@ static void emit_trap(struct code *c, const struct kymo_pad_event *event, struct
 	layout->trap = (uint32_t)c->n;
 	byte(c, KYMO_TRAP_BYTE);
 	jump_back(c, layout->insn_at[0]);
+	if (event->print)
+		x86_print_full(c, full, layout);
 }
 
 /*
@@ -489,7 +500,8 @@ static int emit_conditional(struct code *c, const struct kymo_pad_env *env, cons
 			    const struct x86_pad_site *site, const struct kymo_pad_event *event,
 			    struct kymo_pad_layout *layout)
 {
-	struct label not_wanted = { .n = 0 }, out = { .n = 0 }, is_near = { .n = 0 }, is_true = { .n = 0 };
+	struct label not_wanted = { .n = 0 }, out = { .n = 0 }, is_near = { .n = 0 }, is_true = { .n = 0 },
+		     full = { .n = 0 };
 	struct x86_stack_check check = { .resume = 0 };
 	struct kymo_plan plain = *plan;
 	int err;
@@ -509,10 +521,15 @@ static int emit_conditional(struct code *c, const struct kymo_pad_env *env, cons
 	if (event->filter) {
 		x86_emit_form(c, env, site, event->filter, !event->retval_is_unknown, &is_true);
 		EMIT(c, 0x48, 0x85, 0xc0); /* test %rax,%rax */
-		JNE(c, &is_true);
-	} else {
+		if (event->print)
+			JE(c, &out);
+		else
+			JNE(c, &is_true);
+	} else if (!event->print) {
 		JMP(c, &is_true);
 	}
+	if (event->print)
+		x86_emit_print(c, env, site, event, &full, &is_true, layout);
 	layout->condition_end = (uint32_t)c->n;
 	bind(c, &out);
 	err = x86_emit_way_out(c, &plain, site->address, layout);
@@ -523,7 +540,7 @@ static int emit_conditional(struct code *c, const struct kymo_pad_env *env, cons
 		jump_back(c, layout->insn_at[0]);
 	}
 	x86_emit_stack_near(c, env, &plain, &check, &is_near);
-	emit_trap(c, event, &is_near, &is_true, layout);
+	emit_trap(c, event, &is_near, &is_true, &full, layout);
 	return 0;
 }
 

@@ -304,6 +304,8 @@ static void emit_locked(struct code *c, const struct kymo_pad_env *env, const st
 	EMIT(c, 0x49, 0x8b, 0x52, 0x18);                   /* mov last_tsc(%r10),%rdx */
 	EMIT(c, 0x48, 0x39, 0xd0, 0x48, 0x0f, 0x42, 0xc2); /* cmp %rdx,%rax; cmovb %rdx,%rax */
 	EMIT(c, 0x49, 0x89, 0x42, 0x18);                   /* mov %rax,last_tsc(%r10) */
+	if (env->position && !kymo_pad_writes(event))      /* which has other things there */
+		rsp_slot(c, 0x89, RAX, SLOT_TSC);
 	store_header(c, env, event, true);
 	store_rest(c, env, event, site);
 	unlock = c->n;

@@ -215,7 +215,7 @@ GUEST uint64_t kymo_guest_is_vfork_child(const struct kymo_wire_vforks *vforks)
  *				rax: address; what C gives comes back
  *	kymo_guest_write_entry	r10: from where, r11: the live page, rdx: bytes, rax: address
  *	kymo_guest_ask_entry	r10: where to, r11: the live page, rdx: number of the call, rax: its first argument
- *	kymo_guest_strike_entry	r10: the pad's frame, r11: the live page; the result of the program's call comes back
+ *	kymo_guest_strike_entry	r10: the pad's frame, r11: the live page; what C gives comes back, in rax and rdx
  */
 __asm__(".pushsection kymo_guest,\"ax\",@progbits\n"
 	".irp entry, take,switch,change,vfork,read,string,block,list,write,ask,strike\n"

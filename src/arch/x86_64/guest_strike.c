@@ -21,7 +21,8 @@
 #include "base/page.h"
 #include "wire/readable.h"
 
-#define ADVICE_HARMS 100 /* MADV_HWPOISON, …, MADV_GUARD_INSTALL */
+#define USERFAULTFD_NEW 0xaa00u /* of ioctl(2): USERFAULTFD_IOC_NEW */
+#define ADVICE_HARMS 100        /* MADV_HWPOISON, …, MADV_GUARD_INSTALL */
 #define HUGE (UINT64_C(2) << 20)
 #define HUGEST (UINT64_C(1) << 30)
 #define X32 UINT64_C(0x40000000) /* in a call's number */
@@ -36,6 +37,8 @@
 struct loss {
 	uint64_t low[2], high[2];
 	int closes, for_good;
+	int moves; /* the first range; code may become more by that */
+	int waits; /* the call may sleep, and is left to the program's own instruction */
 };
 
 GUEST_INLINE uint64_t page_up(uint64_t address)
@@ -90,7 +93,8 @@ GUEST_INLINE int find_loss(const struct kymo_guest_frame *frame, const struct ky
 			loss.low[0] = 0;
 		break;
 	case SYS_mremap:
-		take_huge(&loss, 0, a, b);
+		loss.moves = 1;
+		take_huge(&loss, 0, a, b ? b : 1);
 		if (d & MREMAP_FIXED)
 			take_huge(&loss, 1, e, c);
 		break;
@@ -110,6 +114,12 @@ GUEST_INLINE int find_loss(const struct kymo_guest_frame *frame, const struct ky
 		break;
 	case SYS_process_madvise:
 		loss.for_good = (uint32_t)d >= ADVICE_HARMS;
+		break;
+	case SYS_ioctl:
+		loss.for_good = (uint32_t)b == USERFAULTFD_NEW;
+		break;
+	case SYS_io_uring_enter:
+		loss.for_good = loss.waits = 1;
 		break;
 	case SYS_userfaultfd:
 	case SYS_pkey_mprotect:
@@ -162,6 +172,15 @@ GUEST_OWN int clear_range(struct kymo_wire_readable *table, uint64_t low, uint64
 			       high < end ? (high - begin) >> 12 : KYMO_WIRE_GIB_PAGES);
 	}
 	return found;
+}
+
+GUEST_INLINE int is_code(const struct kymo_wire_readable *table, uint64_t low, uint64_t high)
+{
+	for (uint32_t i = 0; i < KYMO_WIRE_READABLE_CODE; i++)
+		if (__atomic_load_n(&table->code[i].low, __ATOMIC_RELAXED) < high &&
+		    __atomic_load_n(&table->code[i].high, __ATOMIC_RELAXED) > low)
+			return 1;
+	return 0;
 }
 
 /* Whether the thread may be in the kernel for a load of a reader's sequence. Its memory may be gone, and it with it. */
@@ -221,13 +240,14 @@ GUEST_INLINE void fence(const char *live)
 /* What the call takes away is struck from the table, and no reader is there any more. */
 GUEST_INLINE void strike(struct kymo_wire_readable *table, const char *live, const struct loss *loss)
 {
-	int was_open = 0, found = 0;
+	int was_open = 0, found = 0, closes = loss->closes;
 	uint64_t begun;
 
 	__atomic_fetch_add(&table->begun, 1, __ATOMIC_SEQ_CST);
+	closes |= loss->moves && is_code(table, loss->low[0], loss->high[0]);
 	if (loss->for_good)
 		__atomic_store_n(&table->is_closed_for_good, 1, __ATOMIC_RELAXED);
-	if (loss->closes)
+	if (closes)
 		was_open = kymo_wire_close_readable(table);
 	for (int i = 0; i < 2; i++)
 		found |= clear_range(table, loss->low[i], loss->high[i]);
@@ -238,29 +258,29 @@ GUEST_INLINE void strike(struct kymo_wire_readable *table, const char *live, con
 	fence(live);
 	/* Of new code it is not known what that takes away. */
 	for (int i = 0; i < 2; i++)
-		if (loss->closes ? !i : loss->high[i] != 0)
-			wait_for_readers(table, live, loss->closes ? 0 : loss->low[i],
-					 loss->closes ? UINT64_MAX : loss->high[i]);
+		if (closes ? !i : loss->high[i] != 0)
+			wait_for_readers(table, live, closes ? 0 : loss->low[i], closes ? UINT64_MAX : loss->high[i]);
 }
 
-GUEST int64_t kymo_guest_strike(const struct kymo_guest_frame *frame, const char *live, uint64_t unused,
-				const struct kymo_guest_saved *saved)
+GUEST struct kymo_guest_call kymo_guest_strike(const struct kymo_guest_frame *frame, const char *live, uint64_t unused,
+					       const struct kymo_guest_saved *saved)
 {
 	struct kymo_wire_readable *table;
 	const uint64_t all = UINT64_MAX;
 	struct loss loss;
+	struct kymo_guest_call call = { 0, 0 };
 	uint64_t before;
-	int64_t result;
 
 	if (!guest_live_word(live, KYMO_PAD_LIVE_READABLE) || !find_loss(frame, saved, &loss))
-		return make(frame, saved);
+		return call;
 	guest_call6(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, (uint64_t)&before, 8, 0, 0);
 	table = (void *)guest_live_word(live, KYMO_PAD_LIVE_READABLE); /* 0 in a child that a handler forked just now */
 	if (table)
 		strike(table, live, &loss);
-	result = make(frame, saved);
+	if (!loss.waits)
+		call = (struct kymo_guest_call){ make(frame, saved), 1 };
 	if (table)
 		__atomic_add_fetch(&table->ended, 1, __ATOMIC_SEQ_CST);
 	guest_call6(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&before, 0, 8, 0, 0);
-	return result;
+	return call;
 }

@@ -13,9 +13,15 @@ struct kymo_guest_saved {
 	uint64_t r9, r8, rdi, rsi, rcx;
 };
 
-/* Make the call, after what it takes away was struck from the table of the live page; its result, as the kernel gives
- * it. All signals are blocked meanwhile. */
-int64_t kymo_guest_strike(const struct kymo_guest_frame *frame, const char *live, uint64_t unused,
-			  const struct kymo_guest_saved *saved);
+/* In rax and rdx. */
+struct kymo_guest_call {
+	int64_t result; /* as the kernel gives it, where the call was made */
+	int64_t is_made;
+};
+
+/* Make the call, if it takes memory away, after that was struck from the table of the live page. All signals are
+ * blocked meanwhile. Other calls, and those that may sleep, are left to the caller. */
+struct kymo_guest_call kymo_guest_strike(const struct kymo_guest_frame *frame, const char *live, uint64_t unused,
+					 const struct kymo_guest_saved *saved);
 
 #endif

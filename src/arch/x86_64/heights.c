@@ -366,22 +366,55 @@ static uint64_t next_table(const struct kymo_entry_map *map, uint64_t vaddr)
 	return at < map->n_tables ? map->tables[at] : UINT64_MAX;
 }
 
-bool x86_body_targets(struct x86_body *body, uint64_t vaddr, void (*each)(void *closure, uint64_t target),
-		      void *closure)
+/* Whether an entry that leads there, out of the parts, may be one of a table that jumps of theirs use. */
+static bool may_be_target(struct x86_body *body, uint64_t target)
 {
-	uint64_t table, end, target;
+	const ptrdiff_t index = x86_function_at(body->code, target);
+
+	return x86_area_at(body->map, target) && x86_test(body->map, X86_STARTS, target) &&
+	       (index < 0 || x86_body_may_join(body, (size_t)index));
+}
+
+/* Whether the table is over for certain where its targets are in the parts no more. */
+static bool read_table(struct x86_body *body, uint64_t table, bool is_relative,
+		       void (*each)(void *closure, uint64_t target), void *closure)
+{
+	const uint64_t end = next_table(body->map, table);
+	uint64_t target;
+
+	for (uint64_t i = 0; table + i * (is_relative ? 4 : 8) < end; i++) {
+		if (!read_entry(body, table, is_relative, i, &target))
+			return true;
+		if (!x86_body_part(body, target) || !x86_test(body->map, X86_STARTS, target))
+			return !may_be_target(body, target);
+		each(closure, target);
+	}
+	return true;
+}
+
+bool x86_body_targets(struct x86_body *body, uint64_t vaddr, void (*each)(void *closure, uint64_t target),
+		      void *closure, bool *are_all_ret)
+{
+	uint64_t table;
 	bool is_relative;
 
 	if (!find_table(body, vaddr, &is_relative, &table))
 		return false;
-	end = next_table(body->map, table);
-	for (uint64_t i = 0; table + i * (is_relative ? 4 : 8) < end; i++) {
-		if (!read_entry(body, table, is_relative, i, &target) || !x86_body_part(body, target) ||
-		    !x86_test(body->map, X86_STARTS, target))
-			break;
-		each(closure, target);
-	}
+	*are_all_ret = read_table(body, table, is_relative, each, closure);
 	return true;
+}
+
+bool x86_body_adds(struct x86_body *body, uint64_t vaddr)
+{
+	const ptrdiff_t index = x86_function_at(body->code, vaddr);
+
+	return index >= 0 && x86_jump_adds(&body->jumps, (size_t)index, vaddr);
+}
+
+bool x86_body_relative(struct x86_body *body, uint64_t table, void (*each)(void *closure, uint64_t target),
+		       void *closure)
+{
+	return read_table(body, table, true, each, closure);
 }
 
 /* A target of a table in another function: a part that was split off, as nothing else leads there. False: the table is

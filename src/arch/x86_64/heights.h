@@ -99,8 +99,17 @@ int x86_body_decode(struct x86_body *body, uint64_t vaddr, struct x86_insn *ret)
 bool x86_body_table(struct x86_body *body, uint64_t vaddr, uint64_t *ret);
 
 /* Call `each` with each target in the parts, and perhaps more addresses in them, of an indirect jump by such a table.
- * False: none is in sight. */
+ * False: none is in sight. `are_all_ret`: the table is over for certain where it was left, so that no target is
+ * elsewhere. */
 bool x86_body_targets(struct x86_body *body, uint64_t vaddr, void (*each)(void *closure, uint64_t target),
-		      void *closure);
+		      void *closure, bool *are_all_ret);
+
+/* Whether the indirect jump adds up an address and an entry of what lies there: a relative table of which the address
+ * is taken somewhere. */
+bool x86_body_adds(struct x86_body *body, uint64_t vaddr);
+
+/* Call `each` with the targets in the parts of what may be such a table. False: perhaps not with all. */
+bool x86_body_relative(struct x86_body *body, uint64_t table, void (*each)(void *closure, uint64_t target),
+		       void *closure);
 
 #endif

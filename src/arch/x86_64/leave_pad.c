@@ -10,6 +10,7 @@
  *	insn_at[]	as in the text; a call that was taken apart has pushed its return address
  *	… fault		near the end of the stack: nothing was changed
  *	fault … trap	as the condition
+ *	full … 		the same, of one that prints
  */
 #include "arch/leave_pad.h"
 
@@ -26,6 +27,7 @@ enum {
 };
 
 #define CARRY 0x1u
+#define ZERO 0x40u
 #define OVERFLOW 0x800u
 #define BY_LAHF 0xd5u /* sign, zero, adjust, parity, carry */
 
@@ -99,11 +101,26 @@ static int bring_back(const struct kymo_pad_layout *layout, const struct frame *
 {
 	if (offset >= layout->inner && offset < layout->insn_at[0])
 		return restore(frame, registers);
-	if (offset >= layout->fault && offset < layout->trap)
+	if ((offset >= layout->fault && offset < layout->trap) || (layout->full && offset >= layout->full))
 		return restore(frame, registers);
 	if (offset > layout->save && offset < layout->inner)
 		return undo_save(frame, offset - layout->save, registers);
 	return 0;
+}
+
+enum kymo_pad_stage kymo_pad_stage(const struct kymo_pad_layout *layout, uint64_t pad, uint32_t slot_size,
+				   const struct user_regs_struct *registers, uint64_t *slot_ret)
+{
+	const uint64_t offset = registers->rip - pad;
+
+	if (!layout->claim || offset < layout->claim || offset >= layout->size)
+		return KYMO_PAD_BEFORE;
+	if (offset >= layout->displaced)
+		return offset < layout->insn_at[0] || offset == layout->counted ? KYMO_PAD_DONE : KYMO_PAD_BEFORE;
+	if ((offset == layout->claim && !(registers->eflags & ZERO)) || offset == layout->gave_up)
+		return KYMO_PAD_BEFORE;
+	*slot_ret = (registers->r10 + registers->r11) & -(uint64_t)slot_size;
+	return KYMO_PAD_OWNS;
 }
 
 int kymo_pad_leave(const struct kymo_plan *plan, const struct kymo_pad_layout *layout, uint64_t site, uint64_t pad,

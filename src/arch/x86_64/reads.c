@@ -86,6 +86,36 @@ bool kymo_pad_reads_memory(const struct kymo_pad_event *event)
 	return does;
 }
 
+/* Whether the value before operation `i` is an address a known distance above the stack pointer, or in an answer of the
+ * kernel. */
+static bool is_at_stack_pointer(const struct kymo_form_op *ops, uint32_t i)
+{
+	if (i >= 3 && ops[i - 1].code == KYMO_FORM_ADD && ops[i - 2].code == KYMO_FORM_VALUE)
+		i -= 2;
+	return i >= 1 &&
+	       (ops[i - 1].code == KYMO_FORM_ASK || (ops[i - 1].code == KYMO_FORM_REGISTER && ops[i - 1].value == RSP));
+}
+
+static bool loads_elsewhere(const struct kymo_form *form)
+{
+	for (uint32_t i = 0; form && i < form->n; i++)
+		if (form->ops[i].code == KYMO_FORM_LOAD && !is_at_stack_pointer(form->ops, i))
+			return true;
+	return false;
+}
+
+bool kymo_pad_reads_elsewhere(const struct kymo_pad_event *event)
+{
+	bool does = loads_elsewhere(event->filter);
+
+	for (size_t i = 0; i < event->n_args; i++)
+		does |= event->args[i].kind == KYMO_FETCH_FORM &&
+			(loads_elsewhere(event->args[i].form) ||
+			 (is_of_memory(&event->args[i]) &&
+			  !is_at_stack_pointer(event->args[i].form->ops, event->args[i].form->n)));
+	return does;
+}
+
 int32_t x86_composed_at(const struct kymo_pad_event *event)
 {
 	return BELOW_COMPOSED - (int32_t)((kymo_pad_composed_size(event->args, event->n_args) + 7) & ~7u);

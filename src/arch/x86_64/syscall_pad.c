@@ -2,6 +2,7 @@
  * The pad of a system call: a record before it and one after it, if the call is to be recorded.
  *
  *	save; takes memory away: a record, the call by the shared code, a record, restore, back
+ *	may take memory away, and does not, or may sleep: as the following, after a look of the shared code
  *	not wanted: restore, the call, back
  *	a record: the number is in the event's id, the six arguments
  *	restore, the call
@@ -17,7 +18,7 @@
  * 3. If a call makes a thread or a process, the new one returns with 0. It goes on without a record, as its stack may
  * have no room for a pad. The test uses rcx (jrcxz), which `syscall` clobbers, as the program may read the flags.
  * 4. A call that takes memory away from readers is made by the shared code (guest_strike.c), with the frame in place.
- * None of those changes stacks or copies them, and none sleeps.
+ * None of those that it makes changes stacks or copies them, and none sleeps.
  * 5. No pad comes after this one in a chain: the record of the result would come before the others'. Others may come
  * before it.
  */
@@ -72,6 +73,8 @@ bool kymo_pad_strikes(uint32_t number)
 	case SYS_pkey_mprotect:
 	case SYS_pkey_alloc:
 	case SYS_io_uring_setup:
+	case SYS_io_uring_enter:
+	case SYS_ioctl:
 	case SYS_process_madvise:
 		return true;
 	}
@@ -162,8 +165,8 @@ static void emit_back(const struct pad *pad, const struct kymo_plan *plan)
 	rel32_to(pad->c, pad->sites[ENTRY].address + plan->window);
 }
 
-/* The frame is in place, and gets the result. */
-static void emit_strike(struct code *c, const struct kymo_pad_env *env)
+/* The frame is in place, and gets the result. To `plain` where the shared code leaves the call to the pad. */
+static void emit_strike(struct code *c, const struct kymo_pad_env *env, struct label *plain)
 {
 	struct kymo_guest_image guest;
 
@@ -172,6 +175,8 @@ static void emit_strike(struct code *c, const struct kymo_pad_env *env)
 	rip_to(c, "\x4c\x8d\x1d", 3, env->live, 0); /* lea live(%rip),%r11 */
 	byte(c, 0xe8);
 	rel32_to(c, env->guest + guest.strike);
+	EMIT(c, 0x85, 0xd2); /* test %edx,%edx */
+	JE(c, plain);
 	rsp_slot(c, 0x89, RAX, SLOT_RAX);
 }
 
@@ -192,7 +197,7 @@ static void emit_recorded(struct pad *pad, const struct kymo_plan *plan, const s
 	emit_is_birth(c, &birth);
 	if (tables->strikes) {
 		emit_strike_filter(c, pad->env, tables->strikes, &keeps);
-		emit_strike(c, pad->env);
+		emit_strike(c, pad->env, &keeps);
 		JMP(c, &made);
 		bind(c, &keeps);
 	}
@@ -236,7 +241,7 @@ static int emit(struct pad *pad, const struct kymo_plan *plan, const struct kymo
 	bind(c, &unwanted);
 	if (tables.strikes) {
 		emit_strike_filter(c, pad->env, tables.strikes, &plain);
-		emit_strike(c, pad->env);
+		emit_strike(c, pad->env, &plain);
 		x86_emit_restore(c);
 		emit_back(pad, plan);
 	}

@@ -21,9 +21,13 @@
 #include "arch/x86_64/gaps.h"
 #include "arch/x86_64/map.h"
 #include "arch/x86_64/marks.h"
+#include "base/cleanup.h"
 #include "base/vec.h"
 
-static const uint8_t opcode[] = { 0x0f, 0x05 };
+static const uint8_t opcode[KYMO_CALL_SIZE] = { 0x0f, 0x05 };
+
+/* By these the kernel takes the calls of 32-bit programs: int $0x80, sysenter. */
+static const uint8_t other_opcodes[][KYMO_CALL_SIZE] = { { 0xcd, 0x80 }, { 0x0f, 0x34 } };
 
 /* mov $exit,%eax (or %al), push $exit */
 static bool loads_exit(const struct x86_insn *insn)
@@ -176,35 +180,130 @@ static int find_data(const struct kymo_module_code *code, const struct kymo_entr
 	return 0;
 }
 
+/* What is searched for two bytes, from the start of the text on. */
+struct search {
+	const struct kymo_module_code *code;
+	const struct kymo_entry_map *map;
+	size_t area;
+	const uint8_t *at; /* in that; NULL: at its start */
+	struct x86_gap gap;
+};
+
+struct found {
+	uint64_t vaddr;
+	ptrdiff_t function; /* or below 0 */
+};
+
+/* The next place of the bytes that may be an instruction: 1, 0 where there is none any more, or -ENOMEM. */
+static int find_next(struct search *search, const uint8_t bytes[KYMO_CALL_SIZE], struct found *ret)
+{
+	for (; search->area < search->map->n_areas; search->area++, search->at = NULL) {
+		const struct kymo_span *span = &search->map->areas[search->area].span;
+		const uint8_t *end = span->bytes + span->size;
+
+		search->at = search->at ? search->at : span->bytes;
+		while ((search->at = memmem(search->at, (size_t)(end - search->at), bytes, KYMO_CALL_SIZE))) {
+			const uint64_t vaddr = span->vaddr + (uint64_t)(search->at++ - span->bytes);
+			const ptrdiff_t function = x86_function_at(search->code, vaddr);
+			bool is_data = is_inside(search->map, function, vaddr);
+
+			if (function < 0 && find_data(search->code, search->map, span, vaddr, &search->gap, &is_data))
+				return -ENOMEM;
+			if (is_data)
+				continue;
+			*ret = (struct found){ vaddr, function };
+			return 1;
+		}
+	}
+	return 0;
+}
+
 int kymo_syscall_sites_create(const struct kymo_module_code *code, const struct kymo_entry_map *map,
 			      struct kymo_syscall_site **ret, size_t *n_ret)
 {
 	KYMO_VEC(struct kymo_syscall_site) sites = { 0 };
+	struct search search = { .code = code, .map = map };
 	struct last last = { .function = -1 };
-	struct x86_gap gap = { .low = 0 };
-	int err = 0;
+	struct found found;
+	int result;
 
-	for (size_t i = 0; i < map->n_areas && !err; i++) {
-		const struct kymo_span *span = &map->areas[i].span;
-		const uint8_t *end = span->bytes + span->size, *at = span->bytes;
-
-		for (; !err && (at = memmem(at, (size_t)(end - at), opcode, sizeof(opcode))); at++) {
-			uint64_t vaddr = span->vaddr + (uint64_t)(at - span->bytes);
-			ptrdiff_t function = x86_function_at(code, vaddr);
-			bool is_data = is_inside(map, function, vaddr);
-
-			if (function < 0)
-				err = find_data(code, map, span, vaddr, &gap, &is_data);
-			if (!err && !is_data && !kymo_vec_push(&sites, look_at_call(code, map, function, vaddr, &last)))
-				err = -ENOMEM;
+	while ((result = find_next(&search, opcode, &found)) > 0)
+		if (!kymo_vec_push(&sites, look_at_call(code, map, found.function, found.vaddr, &last))) {
+			result = -ENOMEM;
+			break;
 		}
-	}
-	free(gap.is_code);
-	if (err) {
+	free(search.gap.is_code);
+	if (result) {
 		kymo_vec_deinit(&sites);
-		return err;
+		return result;
 	}
 	*ret = sites.items;
 	*n_ret = sites.n;
 	return 0;
+}
+
+static bool is_for_devices(ZydisMnemonic mnemonic)
+{
+	switch (mnemonic) {
+	case ZYDIS_MNEMONIC_IN:
+	case ZYDIS_MNEMONIC_OUT:
+	case ZYDIS_MNEMONIC_INSB:
+	case ZYDIS_MNEMONIC_INSD:
+	case ZYDIS_MNEMONIC_OUTSB:
+	case ZYDIS_MNEMONIC_OUTSD:
+	case ZYDIS_MNEMONIC_INT1:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Whether what is after the call is no code of a program: the call does not return then, as those do that take memory
+ * away. */
+static bool leads_nowhere(const struct kymo_entry_map *map, uint64_t vaddr)
+{
+	struct x86_insn insn = { .flow = X86_FLOW_NEXT };
+	ZydisDecoder decoder;
+
+	x86_decoder_init(&decoder);
+	for (uint64_t at = vaddr + KYMO_CALL_SIZE; !x86_flow_ends(insn.flow); at += insn.length) {
+		size_t size;
+		const uint8_t *bytes = x86_text_at(map, at, &size);
+
+		if (!bytes || x86_decode_full(&decoder, bytes, size, at, &insn) || is_for_devices(insn.z.mnemonic))
+			return true;
+	}
+	return false;
+}
+
+int kymo_find_other_call(const struct kymo_module_code *code, const struct kymo_entry_map *map, uint64_t *ret)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < kymo_countof(other_opcodes) && result <= 0; i++) {
+		struct search search = { .code = code, .map = map };
+		struct found found;
+
+		do
+			result = find_next(&search, other_opcodes[i], &found);
+		while (result > 0 && found.function < 0 && leads_nowhere(map, found.vaddr));
+		free(search.gap.is_code);
+		if (result < 0)
+			return result;
+		if (result > 0)
+			*ret = found.vaddr;
+	}
+	return result;
+}
+
+size_t kymo_next_call(const uint8_t *bytes, size_t size, size_t from)
+{
+	for (size_t i = from; i + KYMO_CALL_SIZE <= size; i++) {
+		if (!memcmp(bytes + i, opcode, KYMO_CALL_SIZE))
+			return i;
+		for (size_t k = 0; k < kymo_countof(other_opcodes); k++)
+			if (!memcmp(bytes + i, other_opcodes[k], KYMO_CALL_SIZE))
+				return i;
+	}
+	return size;
 }

@@ -130,6 +130,7 @@ static void wait_until_done(struct kymo_hub *hub, struct hub_request *request)
 int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argument), void *argument)
 {
 	struct hub_request request = { .run = run, .argument = argument };
+	bool rests;
 
 	pthread_mutex_lock(&hub->lock);
 	if (hub_is_own_thread(hub)) {
@@ -141,8 +142,12 @@ int hub_call(struct kymo_hub *hub, int (*run)(struct kymo_hub *hub, void *argume
 		else
 			hub->requests.first = &request;
 		hub->requests.last = &request;
-		hub_wake(hub);
+		rests = hub->sleep.is_resting;
+		if (!rests)
+			hub_wake(hub);
 		pthread_mutex_unlock(&hub->lock);
+		if (rests) /* now, as it would only wait for the lock before */
+			pthread_cond_signal(&hub->sleep.asked);
 		wait_until_done(hub, &request);
 	}
 	return request.result;

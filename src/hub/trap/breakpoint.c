@@ -162,6 +162,16 @@ static const struct hub_break *find_hit(const struct task *task, const siginfo_t
 	return is_left_over(space, b) ? b : NULL;
 }
 
+/* What a pad has taken that has faulted. */
+static void give_back(const struct task *task, const siginfo_t *info)
+{
+	const struct hub_pad *pad = hub_may_be_in_pad(task) ? hub_pad_of_fault(task, info) : NULL;
+	struct user_regs_struct registers;
+
+	if (pad && !kymo_get_registers(task->tid, &registers))
+		hub_pad_give_back(task->process->space, pad, &registers);
+}
+
 bool hub_is_of_step(const siginfo_t *info)
 {
 	return info->si_signo == SIGTRAP &&
@@ -208,6 +218,7 @@ bool hub_breakpoint_stopped(struct kymo_hub *hub, struct task *task, struct kymo
 	b = find_hit(task, &info, &registers);
 	if (!b)
 		return false;
+	give_back(task, &info);
 	is_late = !b->owners || b->is_void;
 	if (is_late && is_left_over(task->process->space, b))
 		hub_space_swap(task->process->space->memory, b->address, KYMO_TRAP_BYTE, b->original);

@@ -1,6 +1,7 @@
 /* Pads: their words, their jumps, and threads in them. */
 #include "hub/trap/pad.h"
 
+#include <stddef.h>
 #include <string.h>
 #include <sys/ptrace.h>
 
@@ -10,6 +11,7 @@
 #include "hub/thread/tracee.h"
 #include "hub/trap/break.h"
 #include "procfs/memory.h"
+#include "wire/prints.h"
 
 struct hub_pad *hub_pad_at(const struct hub_space *space, uint64_t site)
 {
@@ -158,8 +160,37 @@ static bool read_stack(void *data, uint64_t address, uint64_t *ret)
 	return !kymo_memory_read(&space->memory->opened, address, ret, sizeof(*ret));
 }
 
-static bool find_way_out(const struct task *task, struct hub_space *space, struct user_regs_struct *registers)
+/* The thread stands, and no other thread changes its slot. A program that lies about that harms itself. */
+static void make_void(const struct hub_space *space, const struct hub_pad *pad, uint64_t slot)
 {
+	const uint32_t nothing = KYMO_WIRE_PRINT_VOID;
+	uint64_t state;
+
+	if (slot - pad->prints - KYMO_WIRE_PRINTS_SLOTS >= (uint64_t)pad->n_slots * pad->slot_size ||
+	    kymo_memory_read(&space->memory->opened, slot, &state, sizeof(state)))
+		return;
+	state++;
+	kymo_memory_write(&space->memory->opened, slot + offsetof(struct kymo_wire_print, number), &nothing,
+			  sizeof(nothing));
+	kymo_memory_write(&space->memory->opened, slot, &state, sizeof(state));
+}
+
+bool hub_pad_give_back(const struct hub_space *space, const struct hub_pad *pad,
+		       const struct user_regs_struct *registers)
+{
+	uint64_t slot = 0;
+	const enum kymo_pad_stage stage = kymo_pad_stage(&pad->layout, pad->at, pad->slot_size, registers, &slot);
+
+	if (stage == KYMO_PAD_OWNS)
+		make_void(space, pad, slot);
+	return stage == KYMO_PAD_DONE;
+}
+
+static bool find_way_out(const struct task *task, struct hub_space *space, struct user_regs_struct *registers,
+			 bool *is_done_ret)
+{
+	struct user_regs_struct out;
+
 	for (size_t i = 0; i < space->pads.n; i++) {
 		const struct hub_pad *pad = &space->pads.items[i];
 
@@ -171,8 +202,13 @@ static bool find_way_out(const struct task *task, struct hub_space *space, struc
 			continue;
 		if (with_own_code(space, registers->rip) && is_faulting(task))
 			return false;
-		return kymo_pad_leave(&pad->plan, &pad->layout, pad->site, pad->at, read_stack, space, registers) ==
-		       KYMO_PAD_LEFT;
+		out = *registers;
+		if (kymo_pad_leave(&pad->plan, &pad->layout, pad->site, pad->at, read_stack, space, &out) !=
+		    KYMO_PAD_LEFT)
+			return false;
+		*is_done_ret = hub_pad_give_back(space, pad, registers);
+		*registers = out;
+		return true;
 	}
 	return false;
 }
@@ -182,13 +218,16 @@ bool hub_may_be_in_pad(const struct task *task)
 	return task->process->space && task->process->space->pads.n;
 }
 
-void hub_pad_bring_out(const struct task *task)
+void hub_pad_bring_out(struct task *task)
 {
 	struct hub_space *space = task->process->space;
 	struct user_regs_struct registers;
+	bool is_done = false;
 
-	if (!hub_may_be_in_pad(task) || kymo_get_registers(task->tid, &registers))
+	if (!hub_may_be_in_pad(task) || kymo_get_registers(task->tid, &registers) ||
+	    !find_way_out(task, space, &registers, &is_done) || kymo_set_registers(task->tid, &registers) || !is_done)
 		return;
-	if (find_way_out(task, space, &registers))
-		kymo_set_registers(task->tid, &registers);
+	task->traps.told = registers;
+	task->traps.pushes = (struct kymo_flags_step){ .pushed = 0 };
+	task->traps.has_told = task->traps.is_at_breakpoint = true;
 }

@@ -3,6 +3,7 @@
 #define KYMO_HUB_TRAP_PAD_H
 
 #include <signal.h>
+#include <sys/user.h>
 
 #include "kymo/engine.h"
 
@@ -39,7 +40,12 @@ const struct hub_pad *hub_pad_of_fault(const struct task *task, const siginfo_t 
 bool hub_may_be_in_pad(const struct task *task);
 
 /* A thread has stopped. If it is in a pad it is brought to an address of the program, unless it is about to be told of
- * a hit. */
-void hub_pad_bring_out(const struct task *task);
+ * a hit. One that has printed counts as told. */
+void hub_pad_bring_out(struct task *task);
+
+/* What a thread in a pad is about to be brought out with. A slot that it owns has nothing to print: it is given back.
+ * True: the thread has printed, or its condition does not hold. */
+bool hub_pad_give_back(const struct hub_space *space, const struct hub_pad *pad,
+		       const struct user_regs_struct *registers);
 
 #endif

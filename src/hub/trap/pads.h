@@ -21,6 +21,8 @@ struct hub_pad {
 	uint8_t patch[KYMO_PATCH_MAX]; /* the bytes of the plan's patch at the site */
 	struct kymo_plan plan;
 	struct kymo_pad_layout layout;
+	uint64_t prints; /* where it prints, in slots of so many bytes (wire/prints.h); slot_size 0: it does not */
+	uint32_t n_slots, slot_size;
 	bool is_used;    /* breakpoints at the site are by its trap, if its jump is there; else by int3 */
 	bool is_leaving; /* its jump is being taken out: no thread is sent to the pad any more */
 };

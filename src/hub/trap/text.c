@@ -53,6 +53,15 @@ static void exchange(struct kymo_hub *hub, struct hub_space *space, uint64_t add
 	}
 }
 
+/* A breakpoint instruction that an engine writes where a breakpoint was is not a copy of that one. */
+static void note_written(struct hub_space *space, uint64_t address, const uint8_t *data, size_t size)
+{
+	for (struct hub_break *b = hub_space_first_from(space, address); hub_space_is_within(space, b, address, size);
+	     b++)
+		if (!b->owners)
+			b->original = data[b->address - address];
+}
+
 /* A pad has a copy of the instruction that its jump has replaced. */
 static bool has_pad(const struct hub_space *space, uint64_t address, size_t size)
 {
@@ -78,6 +87,8 @@ static int write_below(struct kymo_hub *hub, struct hub_space *space, uint64_t a
 	err = kymo_memory_write(&space->memory->opened, address, bytes, size);
 	if (err)
 		exchange(hub, space, address, kept, size, bytes);
+	else if (is_engines)
+		note_written(space, address, data, size);
 	return err;
 }
 

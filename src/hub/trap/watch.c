@@ -82,6 +82,15 @@ static int check_stopped(const struct kymo_engine *engine)
 	return engine->task->state == TASK_STOPPED ? 0 : -EAGAIN;
 }
 
+/* The kernel copies the control register to a new thread, and no address: that reads as 0. */
+static uint64_t without_inherited(const struct task *task, uint64_t control)
+{
+	for (unsigned int slot = 0; slot < KYMO_WATCH_SLOTS; slot++)
+		if (kymo_watch_is_on(control, slot) && !task->traps.watches[slot].is_on && !peek(task, slot))
+			control = kymo_watch_off(control, slot);
+	return control;
+}
+
 static int take_slot(struct kymo_hub *hub, void *argument)
 {
 	struct watch_request *request = argument;
@@ -94,7 +103,7 @@ static int take_slot(struct kymo_hub *hub, void *argument)
 	if (!request->engine->may_break)
 		return -EPERM;
 	hub_watches_clear(hub, task, false);
-	control = peek(task, KYMO_WATCH_CONTROL);
+	control = without_inherited(task, peek(task, KYMO_WATCH_CONTROL));
 	err = choose_slot(task, control, &request->slot);
 	if (!err)
 		err = arm(hub, task, request->slot,

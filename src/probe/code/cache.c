@@ -208,3 +208,21 @@ struct kymo_error *probe_cached_syscalls(struct probe_cached *file, const struct
 	*n_ret = file->n_syscalls;
 	return NULL;
 }
+
+struct kymo_error *probe_cached_other_call(struct probe_cached *file, bool *ret)
+{
+	struct kymo_code *code;
+	struct kymo_error *error = probe_cached_code(file, &code);
+	uint64_t vaddr;
+	int found;
+
+	if (error)
+		return error;
+	found = file->knows_other_call ? file->has_other_call : kymo_find_other_call(&code->code, code->map, &vaddr);
+	if (found < 0)
+		return &kymo_error_no_memory;
+	file->has_other_call = found;
+	file->knows_other_call = true;
+	*ret = found;
+	return NULL;
+}

@@ -30,7 +30,8 @@ struct probe_cached {
 	struct kymo_syscall_site *syscalls; /* made by probe_cached_syscalls() */
 	size_t n_syscalls;
 	bool knows_syscalls;
-	struct kymo_marker_list *markers; /* made by probe_cached_markers() */
+	bool has_other_call, knows_other_call; /* found by probe_cached_other_call() */
+	struct kymo_marker_list *markers;      /* made by probe_cached_markers() */
 	uint64_t device, inode, size, changed_ns;
 	size_t users;
 	uint64_t used; /* when last, in uses of the cache */
@@ -68,5 +69,8 @@ struct kymo_error *probe_cached_guards(struct probe_cached *file, const struct k
 /* kymo_syscall_sites_create() for it. `ret` belongs to the file. */
 struct kymo_error *probe_cached_syscalls(struct probe_cached *file, const struct kymo_syscall_site **ret,
 					 size_t *n_ret);
+
+/* kymo_find_other_call() in it. */
+struct kymo_error *probe_cached_other_call(struct probe_cached *file, bool *ret);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "probe/code/code.h"
+#include "probe/code/missing.h"
 #include "probe/code/offset.h"
 #include "probe/code/targets.h"
 #include "probe/code/words.h"
@@ -111,7 +112,7 @@ static struct kymo_error *resolve_symbol(const struct probe_resolver *resolver,
 	if (error)
 		return error;
 	if (!n)
-		return probe_no_such_function(spec, resolver->module);
+		return kymo_no_such_function(resolver->module, spec->file, spec->symbol);
 	error = probe_check_overloads(spec, found, n);
 	if (error)
 		return error;

@@ -1,7 +1,6 @@
 #include "probe/code/words.h"
 #include "base/cleanup.h"
 #include "sym/demangle.h"
-#include "sym/find.h"
 #include "sym/functions.h"
 #include "sym/glob.h"
 #include "sym/module.h"
@@ -195,17 +194,4 @@ size_t probe_reason_shown(const char *reason)
 	const char *end = strlen(reason) > REASON_MAX ? strstr(reason, "; ") : NULL;
 
 	return end ? (size_t)(end - reason) : strlen(reason);
-}
-
-/* ---- what is not there ----------------------------------------------------------------------- */
-
-struct kymo_error *probe_no_such_function(const struct kymo_spec *spec, struct kymo_module *module)
-{
-	char nearest[512] = "";
-
-	if (!kymo_is_glob(spec->symbol))
-		kymo_module_nearest(module, spec->symbol, nearest, sizeof(nearest));
-	return kymo_error_create(KYMO_ERROR_NOT_FOUND, "%s has no function %s%s%s%s", kymo_module_path(module),
-				 spec->symbol, *nearest ? "; the nearest names are " : " ('kymo list ",
-				 *nearest ? nearest : spec->file, *nearest ? "" : "' shows what there is)");
 }

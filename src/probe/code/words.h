@@ -77,7 +77,4 @@ struct kymo_error *probe_check_overloads(const struct kymo_spec *spec, const str
  * tactic says. */
 size_t probe_reason_shown(const char *reason);
 
-/* NOT_FOUND, with the nearest names. */
-struct kymo_error *probe_no_such_function(const struct kymo_spec *spec, struct kymo_module *module);
-
 #endif

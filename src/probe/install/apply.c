@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "arch/remote.h"
-#include "arch/selectors.h"
 #include "arch/syscall_pad.h"
 #include "base/cleanup.h"
 #include "base/page.h"
@@ -26,6 +25,8 @@
 #include "probe/code/modules.h"
 #include "probe/coexist/modified.h"
 #include "probe/coexist/text.h"
+#include "probe/install/clone_entry.h"
+#include "probe/install/frames.h"
 #include "probe/memory/shared.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
@@ -35,80 +36,11 @@
 #include "proc/thread.h"
 #include "procfs/maps.h"
 
-#define STACK_SCAN_MAX ((uint64_t)8 << 20)
-#define STACKS_MAX 4 /* that a thread has left for others, in handlers upon handlers */
-
-/* ---- saved program counters ------------------------------------------------------------------ */
-
-/*
- * Scan [low, end of its mapping). A stack that can't be read may hold anything: that counts as found. A handler
- * on an alternate stack may have interrupted one on the stack that `left_ret` gets an address of: its stack pointer is
- * saved before its program counter.
- */
-static uint64_t scan_stack(struct kymo_process *process, const struct kymo_maps *maps, uint64_t low, uint64_t *left_ret,
-			   probes_is_hot *is_hot, void *data)
-{
-	const struct kymo_map *map = kymo_maps_at(maps, low);
-	kymo_cleanup_free uint64_t *words = NULL;
-	uint64_t size;
-
-	*left_ret = 0;
-	if (!map)
-		return 0;
-	size = map->end - low < STACK_SCAN_MAX ? map->end - low : STACK_SCAN_MAX;
-	words = malloc(size);
-	if (!words || kymo_process_read(process, low, words, size))
-		return low;
-	for (size_t i = 0; i + KYMO_SAVED_WORDS <= size / 8; i++) {
-		const struct kymo_map *left = i && kymo_is_saved(&words[i]) ? kymo_maps_at(maps, words[i - 1]) : NULL;
-		const struct probes_pc pc = { words[i],
-					      i < KYMO_SAVED_REGISTERS ? NULL : &words[i - KYMO_SAVED_REGISTERS],
-					      KYMO_SAVED_REGISTERS };
-
-		if (kymo_may_be_saved(&words[i]) && is_hot(&pc, data))
-			return words[i];
-		if (left && left != map && left->writable && !*left_ret)
-			*left_ret = words[i - 1] & ~(uint64_t)7;
-	}
-	return 0;
-}
-
-/* Where the initial thread's stack begins if that thread is on another one: it is scanned as well, for what it may have
- * left there. */
-static uint64_t left_stack(const struct kymo_thread *thread, pid_t pid, const struct kymo_maps *maps)
-{
-	for (size_t i = 0; i < maps->n && thread->tid == pid; i++)
-		if (!strcmp(maps->items[i].path, "[stack]"))
-			return kymo_maps_at(maps, thread->registers.rsp) == &maps->items[i] ? 0 : maps->items[i].start;
-	return 0;
-}
-
-uint64_t probes_find_saved_pc(struct kymo_process *process, const struct kymo_maps *maps, probes_is_hot *is_hot,
-			      void *data, pid_t *tid_ret)
-{
-	const struct kymo_thread *threads;
-	uint64_t found = 0;
-	size_t n;
-
-	threads = kymo_process_threads(process, &n);
-	for (size_t i = 0; i < n && !found; i++) {
-		uint64_t other = left_stack(&threads[i], kymo_process_pid(process), maps),
-			 left = threads[i].registers.rsp & ~(uint64_t)7;
-
-		for (int k = 0; k < STACKS_MAX && left && !found; k++)
-			found = scan_stack(process, maps, left, &left, is_hot, data);
-		if (!found && other)
-			found = scan_stack(process, maps, other, &left, is_hot, data);
-		*tid_ret = threads[i].tid;
-	}
-	return found;
-}
-
 /* ---- windows --------------------------------------------------------------------------------- */
 
 static bool is_to_write(const struct probe_site *site)
 {
-	return site->is_planned && !site->is_installed && !site->is_retired;
+	return site->is_planned && !site->is_installed && !site->is_retired && !site->is_left_out;
 }
 
 /*
@@ -122,7 +54,8 @@ static const struct probe_site *site_around(const struct kymo_probes *probes, ui
 	while (at-- > 0 && pc - probes->sites.items[at].address < KYMO_WINDOW_MAX) {
 		const struct probe_site *site = &probes->sites.items[at];
 
-		if (is_to_write(site) && !site->behind && !site->is_standby && pc - site->address < site->plan.window)
+		if (is_to_write(site) && !site->behind && !site->ahead && !site->is_standby &&
+		    pc - site->address < site->plan.window)
 			return site;
 	}
 	return NULL;
@@ -170,6 +103,15 @@ static bool read_text(struct kymo_process *process, struct text_page *page, uint
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
+/* The pad that is to go on in a clone goes on with what it displaces. */
+static struct kymo_error *check_ahead(const struct kymo_probes *probes, const struct probe_site *site, bool *same_ret)
+{
+	uint64_t on;
+
+	*same_ret = !kymo_process_read(probes->process, site->ahead, &on, sizeof(on)) && on == site->leads_to;
+	return NULL;
+}
+
 /*
  * Compare what is at a site with what its plan is made for: the file's bytes in what it displaces, and those of the
  * file or of other jumps where it relies on them. Bytes that other pending sites will change are not looked at. `page`
@@ -184,6 +126,8 @@ static struct kymo_error *check_text(struct kymo_probes *probes, const struct pr
 	uint8_t now[64], want[64], file[64], jump[KYMO_JUMP_SIZE];
 
 	*same_ret = false;
+	if (site->ahead)
+		return check_ahead(probes, site, same_ret);
 	if (size > sizeof(now) || !read_text(probes->process, page, site->address, now, size))
 		return kymo_error_create(KYMO_ERROR_GONE, "the code at %s is not mapped any more",
 					 probes_site_name(site));
@@ -259,7 +203,7 @@ static void move_threads(struct kymo_probes *probes)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* One change: of the text, or of another recording's trampoline. */
+/* One change: of the text, of another recording's trampoline, or of where another pad goes on. */
 struct change {
 	uint64_t address;
 	size_t size;
@@ -271,6 +215,13 @@ static int change_of(const struct probe_site *site, bool in, struct change *ret)
 {
 	bool is_jump = site->behind || !site->plan.trampoline;
 
+	if (site->ahead) {
+		const uint64_t on = in ? site->pad + site->layout.inner : site->leads_to;
+
+		*ret = (struct change){ .address = site->ahead, .size = sizeof(on) };
+		memcpy(ret->bytes, &on, sizeof(on));
+		return 0;
+	}
 	ret->address = is_jump ? site->link : site->address;
 	ret->size = is_jump ? KYMO_JUMP_SIZE : site->plan.patch_size;
 	if (site->is_standby)
@@ -507,8 +458,7 @@ static struct kymo_error *check_is_free(struct kymo_probes *probes, enum probes_
 {
 	struct kymo_error *error;
 	struct kymo_maps maps;
-	bool is_writable;
-	uint64_t pc;
+	bool is_writable, is_occupied;
 	pid_t tid;
 
 	error = kymo_process_maps(probes->process, &maps);
@@ -523,9 +473,16 @@ static struct kymo_error *check_is_free(struct kymo_probes *probes, enum probes_
 		*outcome_ret = PROBES_WRITABLE;
 		return NULL;
 	}
-	pc = probes_find_saved_pc(probes->process, &maps, is_in_a_window, probes, &tid);
+	if (probes_clones_enter(probes)) {
+		error = probes_clones_look(probes, &maps, &is_occupied);
+	} else {
+		is_occupied = probes_find_saved_pc(probes->process, &maps, is_in_a_window, probes, &tid) ||
+			      !can_move_all(probes);
+	}
 	kymo_maps_deinit(&maps);
-	if (pc || !can_move_all(probes))
+	if (error)
+		return error;
+	if (is_occupied)
 		*outcome_ret = PROBES_OCCUPIED;
 	else if (probes_are_switches_busy(probes))
 		*outcome_ret = PROBES_SWITCHING;
@@ -554,10 +511,14 @@ struct kymo_error *probes_apply(struct kymo_probes *probes, enum probes_outcome 
 		free(pending.sites);
 		return error;
 	}
-	move_threads(probes);
 	*outcome_ret = PROBES_DIRTY;
+	if (probes_clones_enter(probes))
+		error = probes_clones_move(probes);
+	else
+		move_threads(probes);
 	touch_revived(probes, &pending); /* for a death while it writes, too */
-	error = write_text(probes, &pending);
+	if (!error)
+		error = write_text(probes, &pending);
 	touch_revived(probes, &pending);
 	if (!error)
 		error = probes_turn_on(probes);

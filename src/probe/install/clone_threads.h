@@ -8,6 +8,7 @@
 struct kymo_maps;
 struct kymo_process;
 struct kymo_session;
+struct kymo_session_list;
 
 /*
  * With the process stopped and its text restored: send threads that are in a clone to the program's own code, as a loop
@@ -23,6 +24,10 @@ void probe_send_clones_home(struct kymo_process *process, const struct kymo_sess
  */
 bool probe_clones_are_saved(struct kymo_process *process, const struct kymo_session *session,
 			    const struct kymo_maps *maps, bool (*is_ours)(size_t i, void *data), void *data);
+
+/* Pads of `all` other sessions make no anchors in the arena any more, but for those in which a thread is now. */
+void probe_end_anchors(struct kymo_process *process, const struct kymo_session *session,
+		       const struct kymo_session_list *all);
 
 /* With no thread in a clone: no word points into the arena any more, which goes. */
 void probe_clear_clone_words(struct kymo_process *process, const struct kymo_session *session);

@@ -2,16 +2,23 @@
 
 #include <errno.h>
 
+#include "arch/clone_stand.h"
 #include "arch/clones.h"
 #include "probe/code/code.h"
 #include "probe/code/modules.h"
+#include "probe/install/clone_entry.h"
+#include "probe/install/stop.h"
 #include "probe/memory/sessions.h"
 #include "probe/memory/shared.h"
 #include "probe/options.h"
+#include "probe/plan/clone_beside.h"
 #include "probe/plan/clone_sites.h"
 #include "probe/probes.h"
+#include "probe/threads/threads.h"
+#include "proc/linker.h"
 #include "proc/memory.h"
 #include "proc/process.h"
+#include "proc/stop.h"
 #include "proc/thread.h"
 #include "procfs/maps.h"
 #include "sym/functions.h"
@@ -35,11 +42,9 @@ _Static_assert(KYMO_PROBES_CLONES_JUMPS == KYMO_JOURNAL_CAPACITY &&
 
 static struct kymo_error *no_block(struct kymo_process *process)
 {
-	return kymo_error_create(
-		KYMO_ERROR_UNSAFE,
-		"process %d has no threads of glibc as kymo knows them: its functions can't be cloned; "
-		"record by steps",
-		kymo_process_pid(process));
+	return kymo_error_create(KYMO_ERROR_UNSAFE,
+				 "process %d has no threads of glibc as kymo knows them: its functions can't be cloned",
+				 kymo_process_pid(process));
 }
 
 /* The one thread's control block is glibc's, and its word is not used. */
@@ -73,7 +78,25 @@ static struct kymo_error *check_thread(struct kymo_process *process, const struc
 struct choice {
 	const struct kymo_probes_clones *wanted;
 	uint64_t bias;
+	struct kymo_probes *probes;
+	size_t n_hops;
 };
+
+static bool is_given_up(void *data)
+{
+	const struct kymo_probes_clones *wanted = ((const struct choice *)data)->wanted;
+
+	return wanted->is_given_up && wanted->is_given_up(wanted->data);
+}
+
+static bool is_left_out(const struct kymo_clone *clone, void *data)
+{
+	struct choice *choice = data;
+	const bool is = probes_are_in_the_way(choice->probes, clone, choice->bias, &choice->n_hops);
+
+	choice->probes->n_in_the_way += is;
+	return is;
+}
 
 static bool is_chosen(const struct kymo_extent *function, void *data)
 {
@@ -126,10 +149,10 @@ static struct kymo_error *keep(struct kymo_probes *probes, const struct probe_cl
 static struct kymo_error *clone_module(struct kymo_probes *probes, size_t i, struct room *room)
 {
 	const struct kymo_probes_clones *wanted = probes->wanted.options.clones;
-	struct choice choice = { .wanted = wanted, .bias = probes->modules.items[i].bias };
-	const struct kymo_clones_bounds bounds = { .n_writes = room->n_writes,
-						   .is_given_up = wanted->is_given_up,
-						   .data = wanted->data };
+	struct choice choice = { .wanted = wanted, .bias = probes->modules.items[i].bias, .probes = probes };
+	const struct kymo_clones_bounds bounds = {
+		.n_writes = room->n_writes, .is_given_up = is_given_up, .is_left_out = is_left_out, .data = &choice
+	};
 	struct probe_clones own = { .module = i, .first_site = room->next_site };
 	struct kymo_code *code = NULL;
 	uint64_t bytes = 0;
@@ -149,6 +172,7 @@ static struct kymo_error *clone_module(struct kymo_probes *probes, size_t i, str
 	if (err)
 		return err == -E2BIG && kymo_vec_push(&probes->unclonable, i) ? NULL : &kymo_error_no_memory;
 	room->bytes -= bytes * CODE_A_BYTE;
+	own.n_hops = choice.n_hops;
 	return keep(probes, &own, room);
 }
 
@@ -158,8 +182,8 @@ static bool is_of_file(const struct kymo_map *map)
 	       !kymo_wire_is_own_path(map->path);
 }
 
-/* The thread may stand anywhere in its file, and would go on where jumps into clones are. */
-static struct kymo_error *clone_files(struct kymo_probes *probes, const struct kymo_maps *maps, uint64_t pc)
+/* All but that which is mapped around `away`. */
+static struct kymo_error *clone_files(struct kymo_probes *probes, const struct kymo_maps *maps, uint64_t away)
 {
 	const struct kymo_probes_clones *wanted = probes->wanted.options.clones;
 	struct room room = { .n_writes = KYMO_JOURNAL_CAPACITY, .bytes = KYMO_WINDOW_SIZE, .next_site = FIRST_SITE };
@@ -174,7 +198,7 @@ static struct kymo_error *clone_files(struct kymo_probes *probes, const struct k
 				? probes_clones_given_up()
 				: probes_open_module(probes, &maps->items[i]);
 		if (!error && probes->modules.n > n &&
-		    (pc < probes->modules.items[n].low || pc >= probes->modules.items[n].high))
+		    (away < probes->modules.items[n].low || away >= probes->modules.items[n].high))
 			error = clone_module(probes, n, &room);
 	}
 	return error;
@@ -189,20 +213,33 @@ static size_t n_functions(const struct kymo_probes *probes)
 	return n;
 }
 
+/* It goes on while its files are decoded, and is looked at again when that is done. */
+static struct kymo_error *check_running(struct kymo_probes *probes)
+{
+	struct kymo_error *error = probes_stop_patiently(probes->process);
+
+	if (!error)
+		error = probes_clones_check_threads(probes);
+	kymo_process_resume(probes->process);
+	return error;
+}
+
 struct kymo_error *kymo_probes_resolve_clones(struct kymo_probes *probes)
 {
 	const struct kymo_thread *thread = NULL;
 	struct kymo_maps maps;
-	struct kymo_error *error = check_thread(probes->process, &thread);
+	struct kymo_error *error =
+		probes_clones_enter(probes) ? check_running(probes) : check_thread(probes->process, &thread);
 
 	if (!error)
 		error = kymo_process_maps(probes->process, &maps);
 	if (error)
 		return error;
-	error = clone_files(probes, &maps, thread->registers.rip);
+	/* The thread of one that starts stands in the linker, and would go on where jumps into clones are. */
+	error = clone_files(probes, &maps, thread ? thread->registers.rip : kymo_linker_of(probes->pid));
 	kymo_maps_deinit(&maps);
 	if (!error && !n_functions(probes))
-		error = kymo_error_create(KYMO_ERROR_NOT_FOUND, "none of the chosen functions %s",
+		error = kymo_error_create(KYMO_ERROR_UNSAFE, "none of the chosen functions %s",
 					  probes->unclonable.n ? "is cloned: there are too many of them; choose fewer"
 							       : "can be cloned; 'kymo explain --branch' says why");
 	return error;
@@ -221,6 +258,17 @@ struct kymo_probes_cloned kymo_probes_cloned(const struct kymo_probes *probes, s
 	return (struct kymo_probes_cloned){ own->clones, module->bias, own->first_site };
 }
 
+size_t kymo_probes_n_staying(const struct kymo_probes *probes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < probes->clones.n; i++)
+		for (size_t k = 0; probes->clones.items[i].stays && k < kymo_clones_n(probes->clones.items[i].clones);
+		     k++)
+			n += probes->clones.items[i].stays[k];
+	return n;
+}
+
 size_t kymo_probes_n_unclonable(const struct kymo_probes *probes)
 {
 	return probes->unclonable.n;
@@ -229,6 +277,31 @@ size_t kymo_probes_n_unclonable(const struct kymo_probes *probes)
 const char *kymo_probes_unclonable(const struct kymo_probes *probes, size_t i)
 {
 	return probes->modules.items[probes->unclonable.items[i]].path;
+}
+
+void kymo_probes_put_beside(struct kymo_probes *probes, struct kymo_probes *others)
+{
+	probes->beside = others;
+	others->beside = probes;
+}
+
+void kymo_probes_part(struct kymo_probes *probes)
+{
+	if (!probes)
+		return;
+	if (probes->beside)
+		probes->beside->beside = NULL;
+	probes->beside = NULL;
+}
+
+struct kymo_error *kymo_probes_note_clones(struct kymo_probes *probes)
+{
+	return probes_write_state(probes, probes->threads.state);
+}
+
+size_t kymo_probes_n_in_the_way(const struct kymo_probes *probes)
+{
+	return probes->n_in_the_way;
 }
 
 struct kymo_arena *kymo_probes_arena(struct kymo_probes *probes)
@@ -254,17 +327,26 @@ bool kymo_probes_is_in_clone(const struct kymo_probes *probes, uint64_t pc)
 	return false;
 }
 
-bool kymo_probes_clone_origin(const struct kymo_probes *probes, uint64_t pc, uint64_t *ret)
+bool kymo_probes_clone_origin(const struct kymo_probes *probes, struct user_regs_struct *registers)
 {
+	const uint64_t pc = registers->rip;
+
 	for (size_t i = 0; i < probes->clones.n; i++) {
 		const struct probe_clones *own = &probes->clones.items[i];
 		const uint32_t at = (uint32_t)(pc - own->code);
 		const struct kymo_clone_point *point =
 			is_in(own, pc) ? kymo_clone_origin(kymo_clones_map(own->clones), at) : NULL;
+		uint64_t pushed;
 
-		if (!point || point->at != at || point->lowered)
+		if (!point || point->at != at)
 			continue;
-		*ret = point->vaddr + probes->modules.items[own->module].bias;
+		if (point->pushed < KYMO_CLONE_HOLDS_NONE) {
+			if (kymo_process_read(probes->process, registers->rsp, &pushed, sizeof(pushed)))
+				return false;
+			*kymo_clone_register(registers, point->pushed) = pushed;
+		}
+		registers->rsp += point->lowered;
+		registers->rip = point->vaddr + probes->modules.items[own->module].bias;
 		return true;
 	}
 	return false;

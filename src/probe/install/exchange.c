@@ -404,6 +404,11 @@ static struct kymo_error *heed_faults(struct kymo_probes *probes, struct kymo_pr
 		probes->faults.watched |= adopted[i] ? 0 : faults_of_child(children[i], NULL);
 	probes->faults.watched |=
 		kymo_faults_of(__atomic_load_n(&probes->shared.data.head->handlers.signals, __ATOMIC_ACQUIRE));
+	probes->faults.wait_for_clones = probes->beside && probes->faults.watched != before;
+	if (probes->faults.wait_for_clones) {
+		probes->faults.watched = before;
+		return NULL;
+	}
 	if (probes->faults.watched == before || !has_faulting(probes, probes->faults.watched)) {
 		probes->faults.heeded = probes->faults.watched;
 		return heed_children(probes, children, adopted, n);
@@ -467,11 +472,16 @@ struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct 
 					 : 0;
 	requests[n] = __atomic_load_n(&probes->shared.data.head->handlers.requests, __ATOMIC_ACQUIRE);
 	error = heed_faults(probes, children, adopted, n, stopped_ns_ret);
-	if (!probes->watch.has_handler_watch)
+	if (!probes->watch.has_handler_watch || probes->faults.wait_for_clones)
 		return error;
 	for (size_t i = 0; i < n; i++)
 		if (adopted[i])
 			answer(&probes_adopted_head(adopted[i])->handlers, requests[i]);
 	answer(&probes->shared.data.head->handlers, requests[n]);
 	return error;
+}
+
+bool kymo_probes_wait_for_clones(const struct kymo_probes *probes)
+{
+	return probes->faults.wait_for_clones;
 }

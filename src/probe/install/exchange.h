@@ -26,4 +26,8 @@ bool kymo_probes_are_handlers_set(const struct kymo_probes *probes, const struct
 struct kymo_error *kymo_probes_heed_handlers(struct kymo_probes *probes, struct kymo_process *const *children,
 					     struct kymo_adopted *const *adopted, size_t n, uint64_t *stopped_ns_ret);
 
+/* Nothing was exchanged, and no thread got an answer, as clones are beside the probes (install/clones.h): these go
+ * first. */
+bool kymo_probes_wait_for_clones(const struct kymo_probes *probes);
+
 #endif

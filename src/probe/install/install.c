@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "arch/clones.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "probe/code/events.h"
@@ -14,6 +13,7 @@
 #include "probe/coexist/peers.h"
 #include "probe/coexist/text.h"
 #include "probe/install/apply.h"
+#include "probe/install/readable_pages.h"
 #include "probe/install/stack.h"
 #include "probe/install/stop.h"
 #include "probe/memory/data.h"
@@ -35,7 +35,6 @@
 #include "probe/snapshot/snapshot.h"
 #include "probe/spec/spec.h"
 #include "probe/threads/readable.h"
-#include "probe/threads/reading.h"
 #include "probe/threads/threads.h"
 #include "proc/call.h"
 #include "proc/memory.h"
@@ -89,10 +88,7 @@ void kymo_probes_destroy(struct kymo_probes *probes)
 {
 	if (!probes)
 		return;
-	for (size_t i = 0; i < probes->clones.n; i++)
-		kymo_clones_destroy(probes->clones.items[i].clones);
-	kymo_vec_deinit(&probes->clones);
-	kymo_vec_deinit(&probes->unclonable);
+	probes_clones_deinit(probes);
 	probes_resolve_deinit(probes);
 	kymo_shared_deinit(&probes->shared);
 	probe_text_deinit(&probes->text);
@@ -194,7 +190,7 @@ static void journal_entry(const struct kymo_probes *probes, const struct probe_s
 	ret->inner = site->pad + site->layout.inner;
 	ret->displaced = site->pad + site->layout.displaced;
 	ret->hop = site->layout.hop ? site->pad + site->layout.hop : 0;
-	ret->next = site->behind;
+	ret->next = site->behind || !ret->hop ? site->behind : ret->displaced;
 	memcpy(ret->original, site->plan.original, sizeof(ret->original));
 	memcpy(ret->patched, site->plan.patch, sizeof(ret->patched));
 	if (!site->plan.trampoline)

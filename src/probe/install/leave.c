@@ -107,7 +107,8 @@ static bool find_neighbor(const struct leaving *leaving, uint64_t address, is_it
 
 /*
  * Whether what is at the site is another recording's: it has come when this one had left the site, but not yet the
- * process. Nothing of this one's is there any more then.
+ * process. Nothing of this one's is there any more then. But the other's jump may begin with the same bytes, and the
+ * trampoline of this one's may still lead to its pad.
  */
 static bool is_of_other_recording(const struct leaving *leaving, const struct kymo_wire_site *site)
 {
@@ -360,7 +361,8 @@ static struct kymo_error *leave_site(struct leaving *leaving, size_t index)
 		return NULL;
 	}
 	if (!memcmp(now, site->original, site->patch_size) ||
-	    (!is_whole(leaving, site) && is_rebuilt(leaving, site, map, now))) {
+	    (!is_whole(leaving, site) &&
+	     (is_rebuilt(leaving, site, map, now) || is_of_other_recording(leaving, site)))) {
 		leaving->result->sites_clean++;
 		return NULL;
 	}
@@ -556,6 +558,13 @@ static void tell_rewritten(const struct leaving *leaving)
 		leaving->result->note = NULL;
 }
 
+/* A function's own text is whole after each write of its clone's jumps, in their order. So a jump that has to stay
+ * keeps all those that were written before it. */
+static bool has_to_wait(const struct leaving *leaving)
+{
+	return leaving->own->header.arena_address && (leaving->shared || leaving->n_corrupt);
+}
+
 struct kymo_error *probe_leave_text(struct kymo_process *process, const struct kymo_maps *maps,
 				    const struct kymo_session *own, const struct kymo_session_list *all, bool must_go,
 				    bool *stays_ret, struct kymo_detach_result *result)
@@ -576,7 +585,7 @@ struct kymo_error *probe_leave_text(struct kymo_process *process, const struct k
 	if (*stays_ret)
 		return NULL;
 	resign(&leaving);
-	for (size_t i = own->n_sites; i-- > 0 && !error;)
+	for (size_t i = own->n_sites; i-- > 0 && !error && !has_to_wait(&leaving);)
 		error = own->sites[i].flags & KYMO_WIRE_SWITCH ? leave_switch(&leaving, i) : leave_site(&leaving, i);
 	if (!error)
 		hand_over(&leaving);

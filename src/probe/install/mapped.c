@@ -214,7 +214,7 @@ static bool has_marker_specs(const struct kymo_probes *probes)
 static struct kymo_error *resolve_files(struct kymo_probes *probes, const struct kymo_maps *maps)
 {
 	const bool has_syscalls = probes_has_syscalls(probes),
-		   has_all = has_syscalls || has_marker_specs(probes) || probes->wanted.options.fast_reads;
+		   has_all = has_syscalls || has_marker_specs(probes) || probes->readable.is_wanted;
 	struct kymo_error *error = NULL;
 
 	for (size_t i = 0; i < maps->n && !error; i++) {

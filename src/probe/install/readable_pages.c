@@ -1,5 +1,5 @@
 /*
- * The recorder's half of the table of readable memory: when it is open, and which pages are in it.
+ * The recorder's half of the table of readable memory: which pages are in it. readable_open.c has when it is open.
  * docs/design/fast-reads.md says why its order is right. What the process has written into the table is only compared;
  * indexes are the recorder's own.
  */
@@ -14,20 +14,15 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/page.h"
-#include "probe/code/cache.h"
-#include "probe/code/code.h"
 #include "probe/code/modules.h"
-#include "probe/install/jump.h"
 #include "probe/memory/remote_memory.h"
 #include "probe/memory/sessions.h"
 #include "probe/probes.h"
-#include "probe/site/sites.h"
-#include "probe/site/warning.h"
+#include "probe/resolve/syscalls.h"
 #include "probe/threads/readable.h"
-#include "probe/threads/strikes.h"
+#include "probe/threads/reading.h"
 #include "proc/memory.h"
 #include "proc/process.h"
-#include "procfs/descriptors.h"
 #include "procfs/info.h"
 #include "procfs/maps.h"
 #include "wire/readable.h"
@@ -36,161 +31,17 @@
 #define PAGES_MAX (UINT64_C(1) << (47 - 12)) /* of a program */
 #define GUARDED (UINT64_C(1) << 58)          /* in the page map: MADV_GUARD_INSTALL */
 #define PRESENT (UINT64_C(1) << 63)
-#define AGAIN_NS UINT64_C(500000000) /* after the table could not be opened */
-#define TOLD_AT 3                    /* such failures in a row: a library may be on its way */
 
-/* ---- whether all calls are seen ------------------------------------------------------------------ */
-
-static bool is_struck(const struct kymo_probes *probes, const struct probe_site *site)
+void probes_choose_fast_reads(struct kymo_probes *probes)
 {
-	return site->is_strike && site->is_installed && !site->is_retired && !site->behind &&
-	       probes_leads_to_pad(probes, site);
+	struct kymo_probes_options *options = &probes->wanted.options;
+
+	options->fast_reads = options->fast_reads && !options->no_rseq && !options->traps && !options->clones &&
+			      probes_read_elsewhere(probes);
+	/* System calls that are recorded get their pads once. Short-lived programs do not pay for it. */
+	probes->readable.is_wanted = options->fast_reads && !options->is_one_of_many &&
+				     (options->wants_fast_reads || probes_has_syscalls(probes));
 }
-
-/* Each of its calls that may take memory away has its pad. */
-static bool is_module_struck(struct kymo_probes *probes, size_t module_at)
-{
-	const struct kymo_syscall_site *sites = NULL;
-	size_t n = 0;
-	struct kymo_error *error = probes_calls_of(probes, module_at, &sites, &n);
-
-	if (error) {
-		kymo_error_destroy(error);
-		return false;
-	}
-	for (size_t i = 0; i < n; i++) {
-		const struct probe_site *site;
-
-		if (!probes_may_strike(&sites[i]))
-			continue;
-		site = probes_site_at(probes, probes->modules.items[module_at].bias + sites[i].vaddr);
-		if (!site || !is_struck(probes, site))
-			return false;
-	}
-	return true;
-}
-
-/* Code that kymo knows to make none of these calls, or to make them as it should. */
-static bool is_harmless(const struct kymo_map *map)
-{
-	return !strcmp(map->path, "[vdso]") || !strcmp(map->path, "[vsyscall]") || kymo_is_shared_map(map) ||
-	       kymo_is_jumps_map(map);
-}
-
-/* Whether all calls that may take memory away come to pads. Else `why_ret` is the rest of a sentence; static. */
-static bool are_struck(struct kymo_probes *probes, const struct kymo_maps *maps, const char **why_ret)
-{
-	for (size_t i = 0; i < maps->n; i++) {
-		const struct kymo_map *map = &maps->items[i];
-
-		if (!map->executable || is_harmless(map))
-			continue;
-		*why_ret = "it has code in memory of no file";
-		if (map->path[0] != '/')
-			return false;
-		*why_ret = "one of its files can't be looked at";
-		if (!probes_is_known(probes, map))
-			return false;
-	}
-	*why_ret = "a system call that may unmap memory has no probe of this recording";
-	for (size_t i = 0; i < probes->modules.n; i++)
-		if (!probes->modules.items[i].is_gone && !probes->modules.items[i].jit && !is_module_struck(probes, i))
-			return false;
-	return true;
-}
-
-/* ---- opening --------------------------------------------------------------------------------- */
-
-/* Memory with a protection key may be there, and not readable by every thread. */
-static bool has_keys(pid_t pid)
-{
-	kymo_cleanup_free char *line = NULL;
-	char path[64];
-	bool has = false;
-	size_t size = 0;
-	FILE *smaps;
-
-	snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
-	smaps = fopen(path, "re");
-	if (!smaps)
-		return true;
-	while (!has && getline(&line, &size, smaps) > 0) {
-		unsigned int key;
-
-		has = sscanf(line, "ProtectionKey: %u", &key) == 1 && key;
-	}
-	fclose(smaps);
-	return has;
-}
-
-/* What is in use already that a pad would close the table for. */
-static const char *what_is_in_use(pid_t pid)
-{
-	struct kymo_process_info info;
-
-	if (kymo_has_descriptor(pid, "anon_inode:[io_uring]"))
-		return "it uses io_uring, by which it may change its memory unseen";
-	if (kymo_has_descriptor(pid, "anon_inode:[userfaultfd]") || kymo_has_descriptor(pid, "/dev/userfaultfd"))
-		return "it handles its own page faults (userfaultfd)";
-	if (!kymo_process_peek_status(pid, &info) || info.shadow_stack)
-		return "it has shadow stacks, which the kernel unmaps by itself";
-	return has_keys(pid) ? "its memory has protection keys" : NULL;
-}
-
-static void clear_pages(struct kymo_probes *probes, struct kymo_wire_readable *table)
-{
-	for (uint32_t i = 0; i < KYMO_WIRE_READABLE_GIB; i++)
-		if (probes->readable.gib[i])
-			memset(table->pages[i], 0, KYMO_WIRE_GIB_PAGES);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
-/* A thread has loaded a library, and waits for its probes. */
-static bool is_asked(const struct kymo_probes *probes)
-{
-	const struct kymo_wire_watch *watch = &probes->shared.data.head->watch;
-
-	return probes->watch.has_watch &&
-	       (__atomic_load_n(&watch->requests, __ATOMIC_ACQUIRE) != probes->watch.n_answers ||
-		__atomic_load_n(&watch->given_up, __ATOMIC_RELAXED));
-}
-
-static void open_table(struct kymo_probes *probes, struct kymo_wire_readable *table)
-{
-	uint64_t state = __atomic_load_n(&table->state, __ATOMIC_SEQ_CST), begun;
-	struct kymo_error *error;
-	struct kymo_maps maps;
-	const char *why = NULL;
-	bool are_all;
-
-	if (kymo_now_ns() < probes->readable.again_ns || kymo_wire_losses_under_way(table, &begun) ||
-	    is_asked(probes) || kymo_probes_pending(probes))
-		return;
-	probes->readable.again_ns = kymo_now_ns() + AGAIN_NS;
-	error = kymo_maps_read(probes->pid, &maps);
-	if (error) {
-		kymo_error_destroy(error);
-		return;
-	}
-	are_all = are_struck(probes, &maps, &why);
-	kymo_maps_deinit(&maps);
-	if (!are_all) {
-		if (++probes->readable.n_failed == TOLD_AT)
-			probes_tell_readable(probes, why);
-		return;
-	}
-	probes->readable.n_failed = 0;
-	why = what_is_in_use(probes->pid); /* all calls are seen from here on */
-	if (why) {
-		probes_close_readable(probes, why);
-		return;
-	}
-	clear_pages(probes, table);
-	__atomic_compare_exchange_n(&table->state, &state, state | KYMO_WIRE_READABLE_OPEN, false, __ATOMIC_SEQ_CST,
-				    __ATOMIC_RELAXED);
-}
-
-/* ---- adding pages ---------------------------------------------------------------------------- */
 
 static bool is_kymos(const struct kymo_map *map)
 {
@@ -364,8 +215,11 @@ void probes_look_at_readable(struct kymo_probes *probes)
 								      : NULL);
 		return;
 	}
-	if (!(__atomic_load_n(&table->state, __ATOMIC_RELAXED) & KYMO_WIRE_READABLE_OPEN)) {
-		open_table(probes, table);
+	if (!(__atomic_load_n(&table->state, __ATOMIC_RELAXED) & KYMO_WIRE_READABLE_OPEN))
+		return;
+	/* What a debugger makes the process do no pad sees. */
+	if (kymo_other_tracer(probes->pid)) {
+		probes_shut_readable(probes);
 		return;
 	}
 	n = take_wanted(table, wanted);

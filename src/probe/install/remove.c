@@ -18,8 +18,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/page.h"
-#include "probe/install/apply.h"
+#include "probe/install/clone_islands.h"
 #include "probe/install/clone_threads.h"
+#include "probe/install/frames.h"
 #include "probe/install/leave.h"
 #include "probe/install/stop.h"
 #include "probe/memory/recorders.h"
@@ -192,16 +193,18 @@ static bool does_any_lead_to_us(const struct removal *removal, const struct kymo
 }
 
 /* Another recording's pad jumps to an address that it has loaded already, perhaps to one of ours, or is about to load
- * one. */
+ * one; or it makes an anchor in our arena, after a record. */
 static bool is_hopping(const struct removal *removal, const struct kymo_session *other, uint64_t pc)
 {
 	for (size_t k = 0; k < other->n_sites; k++) {
 		const struct kymo_wire_site *site = &other->sites[k];
 
 		if (pc - site->pad < site->pad_size)
-			return (site->hop && site->hop == pc) || leads_to_us(removal, site);
+			return (site->hop && (site->hop == pc || (removal->own->arena && site->event_id))) ||
+			       leads_to_us(removal, site);
 	}
-	return does_any_lead_to_us(removal, other); /* code that its pads share */
+	/* Code that its pads share. */
+	return removal->own->arena || does_any_lead_to_us(removal, other);
 }
 
 /*
@@ -411,14 +414,21 @@ static struct kymo_error *unmap_and_close(struct removal *removal)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* The first that is to go, of the recordings that the stopped process has: `inode`'s, or one whose recorder is gone. */
+/*
+ * The first that is to go, of the recordings that the stopped process has: `inode`'s, or one whose recorder is gone.
+ * Clones go before the probes beside them. The bytes after a probe's may be an island, where no thread comes as long as
+ * the probe's pad leads to the clone.
+ */
 static bool choose_removals(struct removal *removal, uint64_t inode)
 {
 	removal->own = NULL;
-	for (size_t i = 0; i < removal->list.n && !removal->own; i++)
-		if (inode ? removal->list.items[i].inode == inode
-			  : !kymo_session_has_recorder(&removal->list.items[i], removal->list.pid))
-			removal->own = &removal->list.items[i];
+	for (size_t i = 0; i < removal->list.n; i++) {
+		const struct kymo_session *session = &removal->list.items[i];
+
+		if ((inode ? session->inode == inode : !kymo_session_has_recorder(session, removal->list.pid)) &&
+		    (!removal->own || (session->header.arena_address && !removal->own->header.arena_address)))
+			removal->own = session;
+	}
 	return removal->own || (!inode && removal->list.has_strays);
 }
 
@@ -461,7 +471,8 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 		close_readable(&removal);
 	/* Again each time: another recording that leaves meanwhile may have handed something over. */
 	clean = result->sites_clean;
-	if (removal.own)
+	stays = removal.own && removal.own->arena && !probe_pass_islands(process, removal.own, &removal.maps);
+	if (removal.own && !stays)
 		error = probe_leave_text(process, &removal.maps, removal.own, &removal.list, try == DRAIN_TRIES - 1,
 					 &stays, result);
 	result->text_left = stays;
@@ -472,6 +483,8 @@ static struct kymo_error *remove_stopped(struct kymo_process *process, uint64_t 
 		send_home(&removal);
 	if (!error && !stays && removal.own)
 		probe_send_clones_home(process, removal.own);
+	if (removal.own)
+		probe_end_anchors(process, removal.own, &removal.list);
 	if (!error && !stays && !has_thread_in_pads(&removal) && !has_context_in_clones(&removal)) {
 		if (removal.own)
 			verify_text(&removal);

@@ -40,7 +40,7 @@ static void follow(struct kymo_probes *probes)
 	if (end == probes->stacks.end && !is_found)
 		return;
 	probes->stacks.end = end;
-	words = probes_stack_words(probes, probes->threads.state);
+	words = probes_stack_words(probes, probes->threads.state, false);
 	for (uint32_t i = 0; i < probes->shared.n_regions; i++) {
 		uint64_t live = probes->shared.live[i];
 

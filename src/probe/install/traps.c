@@ -15,11 +15,6 @@
 #include "procfs/maps.h"
 #include "wire/form.h"
 
-bool kymo_probes_can_trap(const struct kymo_form *condition)
-{
-	return !kymo_form_has(condition, KYMO_FORM_ASK, NULL) && !kymo_form_has_floats(condition);
-}
-
 static bool is_of_file(const struct kymo_map *map)
 {
 	return map && map->executable && !map->shared && map->inode && map->path[0] == '/' &&

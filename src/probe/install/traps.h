@@ -11,11 +11,7 @@
 #include "arch/pad.h"
 #include "arch/plan.h"
 
-struct kymo_form;
 struct kymo_probes;
-
-/* Whether a pad can have it: no number of floating point, and nothing that the kernel is asked for. Pure. */
-bool kymo_probes_can_trap(const struct kymo_form *condition);
 
 /* Find the sites. What is in no file, or has no plan, is left out. */
 struct kymo_error *kymo_probes_resolve_traps(struct kymo_probes *probes);

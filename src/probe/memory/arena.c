@@ -100,6 +100,31 @@ int kymo_arena_grow(struct kymo_arena *arena, uint32_t n)
 	return 0;
 }
 
+int kymo_arena_give(const struct kymo_arena *arena, const struct kymo_wire_arena_thread *threads, size_t n,
+		    uint64_t *words_ret)
+{
+	const size_t n_given = n < arena->ready ? n : arena->ready, size = n_given * sizeof(*threads);
+	const struct kymo_wire_arena head = { .next = (uint32_t)n_given,
+					      .ready = arena->ready,
+					      .sunk = (uint32_t)(n - n_given) };
+
+	for (size_t i = 0; i < n; i++)
+		words_ret[i] = arena->address + (i < n_given ? offset_of((uint32_t)i) : KYMO_WIRE_ARENA_SINK);
+	if (pwrite(arena->fd, threads, size, KYMO_WIRE_ARENA_TABLE) != (ssize_t)size ||
+	    pwrite(arena->fd, &head, sizeof(head), 0) != sizeof(head))
+		return -EIO;
+	return 0;
+}
+
+bool kymo_arena_may_be_word(uint64_t word)
+{
+	const uint64_t at = word % KYMO_WIRE_ARENA_ALIGN;
+
+	return !word || (word < UINT64_C(1) << 47 && word > KYMO_WIRE_ARENA_ALIGN && !(word % sizeof(uint32_t)) &&
+			 at >= KYMO_WIRE_ARENA_SINK && at < KYMO_WIRE_ARENA_SIZE &&
+			 (at - KYMO_WIRE_ARENA_SINK) % KYMO_WIRE_ARENA_STRIDE < KYMO_WIRE_ARENA_RING_SIZE);
+}
+
 uint32_t kymo_arena_used(const struct kymo_arena *arena, uint32_t *sunk_ret)
 {
 	struct kymo_wire_arena head = { 0 };

@@ -3,6 +3,7 @@
 #define KYMO_PROBE_MEMORY_ARENA_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -33,6 +34,14 @@ struct kymo_error *kymo_arena_part(struct kymo_process *child, const struct kymo
 
 /* Let the first `n` rings have memory, and be given to threads. Negative errno: as many are ready as were before. */
 int kymo_arena_grow(struct kymo_arena *arena, uint32_t n);
+
+/* Give the first rings to `n` threads of the stopped process, none of which has run a clone: `words_ret` has what the
+ * word of each becomes. Those for which no ring is ready share the sink, and are counted. Negative errno. */
+int kymo_arena_give(const struct kymo_arena *arena, const struct kymo_wire_arena_thread *threads, size_t n,
+		    uint64_t *words_ret);
+
+/* Whether a word may be what some arena has left, in a thread that has got the stack of another one; or it is 0. */
+bool kymo_arena_may_be_word(uint64_t word);
 
 /* Rings that threads may have by now, and threads that have got none. */
 uint32_t kymo_arena_used(const struct kymo_arena *arena, uint32_t *sunk_ret);

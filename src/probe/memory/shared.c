@@ -459,6 +459,15 @@ struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, struct kymo_p
 	return NULL;
 }
 
+int kymo_shared_strike(struct kymo_shared *shared, uint32_t i)
+{
+	const uint64_t at = kymo_shared_journal_offset() + (uint64_t)i * sizeof(struct kymo_wire_site);
+	const uint8_t none = 0;
+
+	_Static_assert(sizeof(((struct kymo_wire_site *)NULL)->patch_size) == sizeof(none), "one byte");
+	return kymo_shared_store(shared, at + offsetof(struct kymo_wire_site, patch_size), &none, sizeof(none));
+}
+
 void kymo_shared_installed(struct kymo_shared *shared)
 {
 	__atomic_store_n(&shared->header->n_installed, shared->n_sites, __ATOMIC_RELEASE);

@@ -70,6 +70,9 @@ struct kymo_error *kymo_shared_journal(struct kymo_shared *shared, struct kymo_p
 struct kymo_error *kymo_shared_map_region(struct kymo_shared *shared, struct kymo_process *process,
 					  const struct probe_region *region);
 
+/* Nothing is written for entry `i` after all, and what is there is no concern of this recording's. An errno. */
+int kymo_shared_strike(struct kymo_shared *shared, uint32_t i);
+
 /* All entries are in the text. */
 void kymo_shared_installed(struct kymo_shared *shared);
 

@@ -11,6 +11,7 @@
 
 #include "arch/guard.h"
 #include "arch/leave_pad.h"
+#include "arch/print.h"
 #include "arch/syscall_pad.h"
 #include "arch/trap.h"
 #include "arch/writes.h"
@@ -23,6 +24,7 @@
 #include "probe/coexist/peers.h"
 #include "probe/coexist/text.h"
 #include "probe/memory/layout.h"
+#include "probe/memory/prints.h"
 #include "probe/memory/sessions.h"
 #include "probe/memory/shared.h"
 #include "probe/options.h"
@@ -102,14 +104,24 @@ static size_t gather_events(const struct kymo_probes *probes, const struct probe
 	return n;
 }
 
-/* A word of the region, and the condition. */
-static void take_trap(struct planning *planning, struct probe_site *site, struct kymo_pad_event *event)
+/* A word of the region, the condition, and what is printed. */
+static void take_trap(struct planning *planning, struct probe_site *site, struct kymo_pad_event *event,
+		      struct kymo_pad_print *print)
 {
 	const struct kymo_probes_traps *traps = planning->probes->wanted.options.traps;
+	const struct kymo_probes_trap *trap = &traps->items[site->requests.items[0].spec];
+	struct kymo_probes_prints prints;
 
 	site->trap = planning->region->live + KYMO_PAD_LIVE_TRAPS + sizeof(uint32_t) * planning->n_traps++;
-	*event = (struct kymo_pad_event){ .filter = traps->items[site->requests.items[0].spec].condition,
-					  .trap = site->trap };
+	*event = (struct kymo_pad_event){ .filter = trap->condition, .trap = site->trap };
+	if (!trap->print)
+		return;
+	prints = kymo_prints(planning->probes);
+	*print = *trap->print;
+	print->memory = prints.address;
+	print->n_slots = prints.n_slots;
+	print->slot_size = prints.slot_size;
+	event->print = print;
 }
 
 /* Room for one more pad: -ENOSPC where the region is full, -ENOMEM. */
@@ -190,10 +202,17 @@ static void set_watch(const struct kymo_probes *probes, enum probe_watched watch
 	}
 }
 
+/* Whether a clone may come behind the pad. One that writes registers is the last of its chain. */
+static bool goes_on(const struct kymo_probes *probes, const struct kymo_pad_event *events, size_t n)
+{
+	return probes->wanted.options.may_go_on && !(n && kymo_pad_writes(&events[n - 1]));
+}
+
 static int emit_pad(struct planning *planning, struct probe_site *site)
 {
 	struct kymo_fetch args[KYMO_PAD_MAX_EVENTS][KYMO_EVENT_MAX_ARGS];
 	struct kymo_pad_event events[KYMO_PAD_MAX_EVENTS];
+	struct kymo_pad_print print;
 	struct kymo_pad_chain chain = { .next = site->behind ? kymo_shared_word(&planning->probes->shared, site->order)
 							     : 0,
 					.save_flags = site->wants_flags,
@@ -206,10 +225,12 @@ static int emit_pad(struct planning *planning, struct probe_site *site)
 	uint8_t *out;
 	int err;
 
+	if (goes_on(planning->probes, events, n) && !is_trap)
+		chain.next = kymo_shared_word(&planning->probes->shared, site->order);
 	if (site->is_watch)
 		set_watch(planning->probes, site->watches, &chain);
 	if (is_trap && !site->plan.is_evicted) {
-		take_trap(planning, site, events);
+		take_trap(planning, site, events, &print);
 		n = 1;
 		size = kymo_pad_size_max(events, n);
 	}

@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "arch/clones.h"
+#include "arch/trap.h"
 #include "base/page.h"
 #include "probe/code/modules.h"
 #include "probe/memory/layout.h"
 #include "probe/memory/shared.h"
+#include "probe/plan/clone_beside.h"
 #include "probe/plan/planning.h"
 #include "probe/plan/region.h"
 #include "probe/options.h"
@@ -19,6 +21,20 @@
 
 #define WINDOW_MIN ((uint64_t)64 << 10) /* less is not tried */
 #define POINT_SIZE sizeof(struct kymo_wire_clone_point)
+
+static void clones_deinit(struct probe_clones *own)
+{
+	kymo_clones_destroy(own->clones);
+	free(own->stays);
+}
+
+void probes_clones_deinit(struct kymo_probes *probes)
+{
+	for (size_t i = 0; i < probes->clones.n; i++)
+		clones_deinit(&probes->clones.items[i]);
+	kymo_vec_deinit(&probes->clones);
+	kymo_vec_deinit(&probes->unclonable);
+}
 
 /* ---- code and map ---------------------------------------------------------------------------- */
 
@@ -62,12 +78,39 @@ static struct kymo_error *append_points(struct probe_region *region, const struc
 		const struct kymo_wire_clone_point point = { .address = from->vaddr + bias,
 							     .at = from->at + (uint32_t)sizeof(head),
 							     .lowered = from->lowered,
-							     .has_pushed_ax = from->has_pushed_ax };
+							     .pushed = from->pushed < KYMO_CLONE_HOLDS_NONE
+									       ? from->pushed + 1
+									       : 0 };
 
 		memcpy(bytes + at + head.size + i * POINT_SIZE, &point, sizeof(point));
 	}
 	region->n_bytes = end;
 	return NULL;
+}
+
+/* After the clones, one for each pad that goes on in one. The size of all. */
+static int emit_hops(const struct kymo_probes *probes, const struct probe_clones *own, uint8_t *code, int used,
+		     size_t cap)
+{
+	const uint64_t bias = probes->modules.items[own->module].bias, at = own->hops - (uint64_t)used;
+	const struct kymo_clones_write *writes;
+	size_t n;
+
+	writes = kymo_clones_writes(own->clones, &n);
+	for (size_t i = 0; i < n; i++) {
+		int err;
+
+		if (!probes_before(probes, writes[i].vaddr + bias))
+			continue;
+		if (cap - (size_t)used < KYMO_CLONE_HOP_SIZE)
+			return -ENOSPC;
+		err = kymo_clone_emit_hop(at + writes[i].to, at + (uint64_t)used, code + used, KYMO_CLONE_HOP_SIZE);
+		if (err < 0)
+			return err;
+		memset(code + used + err, KYMO_TRAP_BYTE, (size_t)(KYMO_CLONE_HOP_SIZE - (unsigned int)err));
+		used += KYMO_CLONE_HOP_SIZE;
+	}
+	return used;
 }
 
 static struct kymo_error *emit(struct planning *planning, struct probe_clones *own, bool *fits_ret)
@@ -80,9 +123,12 @@ static struct kymo_error *emit(struct planning *planning, struct probe_clones *o
 					    .first_site = own->first_site,
 					    .checks_held = true,
 					    .arena = planning->probes->shared.arena.address };
-	const int size = kymo_clones_emit(own->clones, &env, PROBE_CLONES_TID, region->address + at, region->bytes + at,
-					  region->cap - at);
+	int size = kymo_clones_emit(own->clones, &env, PROBE_CLONES_TID, region->address + at, region->bytes + at,
+				    region->cap - at);
 
+	own->hops = region->address + at + (uint64_t)size;
+	if (size >= 0)
+		size = emit_hops(planning->probes, own, region->bytes + at, size, region->cap - at);
 	if (size < 0)
 		return emit_failed(module, size, fits_ret);
 	own->code = region->address + at;
@@ -92,6 +138,18 @@ static struct kymo_error *emit(struct planning *planning, struct probe_clones *o
 }
 
 /* ---- sites ----------------------------------------------------------------------------------- */
+
+/* Where the text has a probe that site is none of the text: the probe's pad goes on at `hop`. Its entry of the journal
+ * is the probe's, but for where it leads: what leaves first hands the text over to the other. */
+static void put_behind(const struct kymo_probes *others, const struct probe_site *probe, uint64_t hop,
+		       struct probe_site *site)
+{
+	site->ahead = kymo_shared_word(&others->shared, probe->order);
+	site->leads_to = probe->pad + probe->layout.displaced;
+	site->link = probe->link;
+	site->plan = probe->plan;
+	site->layout.inner = (uint32_t)(hop - site->pad);
+}
 
 static struct probe_site site_of(const struct probe_clones *own, uint64_t bias, const struct kymo_clones_write *write)
 {
@@ -118,12 +176,18 @@ static struct kymo_error *add_sites(struct planning *planning, const struct prob
 {
 	struct kymo_probes *probes = planning->probes;
 	const struct kymo_clones_write *writes;
+	uint64_t hop = own->hops;
 	size_t n;
 
 	writes = kymo_clones_writes(own->clones, &n);
 	for (size_t i = 0; i < n; i++) {
 		struct probe_site site = site_of(own, probes->modules.items[own->module].bias, &writes[i]);
+		const struct probe_site *probe = probes_before(probes, site.address);
 
+		if (probe) {
+			put_behind(probes->beside, probe, hop, &site);
+			hop += KYMO_CLONE_HOP_SIZE;
+		}
 		site.order = planning->order++;
 		if (!kymo_vec_push(&probes->sites, site))
 			return &kymo_error_no_memory;
@@ -138,10 +202,15 @@ static int by_address(const void *a, const void *b)
 	return (x->address > y->address) - (x->address < y->address);
 }
 
+static size_t size_of(const struct probe_clones *own)
+{
+	return kymo_clones_size(own->clones) + own->n_hops * KYMO_CLONE_HOP_SIZE;
+}
+
 /* At most, with the point of each byte that code may have. */
 static uint64_t room_for(const struct probe_clones *own)
 {
-	const size_t size = kymo_clones_size(own->clones);
+	const size_t size = size_of(own);
 
 	return sizeof(struct kymo_wire_clones) + size * (1 + POINT_SIZE / 2);
 }
@@ -158,7 +227,7 @@ static struct kymo_error *leave_out(struct planning *planning, size_t i)
 	}
 	if (!kymo_vec_push(&probes->unclonable, probes->clones.items[i].module))
 		return &kymo_error_no_memory;
-	kymo_clones_destroy(probes->clones.items[i].clones);
+	clones_deinit(&probes->clones.items[i]);
 	memmove(&probes->clones.items[i], &probes->clones.items[i + 1],
 		(probes->clones.n - i - 1) * sizeof(probes->clones.items[0]));
 	probes->clones.n--;
@@ -175,7 +244,7 @@ static struct kymo_error *plan_file(struct planning *planning, struct probe_clon
 	if (!*fits_ret)
 		return NULL;
 	error = probes_open_region_of(planning, &probes->modules.items[own->module], room_for(own),
-				      sizeof(struct kymo_wire_clones) + kymo_clones_size(own->clones));
+				      sizeof(struct kymo_wire_clones) + size_of(own));
 	if (!error)
 		error = emit(planning, own, fits_ret);
 	if (error || !*fits_ret)

@@ -2,12 +2,14 @@
 #ifndef KYMO_PROBE_PLAN_CLONE_SITES_H
 #define KYMO_PROBE_PLAN_CLONE_SITES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
 struct kymo_clones;
+struct kymo_probes;
 struct planning;
 
 /* Of a thread's word, and of its id, from its FS base: docs/design/clones.md. Of glibc's threads on x86-64. */
@@ -19,8 +21,13 @@ struct probe_clones {
 	size_t module;
 	struct kymo_clones *clones;
 	uint32_t first_site;
+	size_t n_hops;       /* pads that go on in one of them, at the most */
+	uint64_t hops;       /* where they go on */
 	uint64_t code, size; /* where their code is in the process, once it was emitted */
+	bool *stays;         /* by clone: its function stays as it is, and no thread comes to the clone; or NULL */
 };
+
+void probes_clones_deinit(struct kymo_probes *probes);
 
 /* The recording is over before it has begun. */
 struct kymo_error *probes_clones_given_up(void);

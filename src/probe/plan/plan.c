@@ -18,6 +18,7 @@
 #include "probe/memory/layout.h"
 #include "probe/memory/sessions.h"
 #include "probe/memory/shared.h"
+#include "probe/memory/state.h"
 #include "probe/options.h"
 #include "probe/plan/clone_sites.h"
 #include "probe/plan/faults.h"
@@ -319,7 +320,11 @@ static bool mark_text(struct planning *planning)
 /* Probes would be in text that no thread executes: each of the two refuses the other. */
 static struct kymo_error *check_clones(const struct kymo_probes *probes, const struct probe_snapshot *snapshot)
 {
+	const uint64_t beside = probes->beside ? kymo_probes_inode(probes->beside) : 0;
+
 	for (size_t i = 0; i < snapshot->peers.n; i++) {
+		if (snapshot->peers.items[i].inode == beside)
+			continue;
 		if (snapshot->peers.items[i].header.arena_address)
 			return kymo_error_create(
 				KYMO_ERROR_BUSY,
@@ -329,7 +334,7 @@ static struct kymo_error *check_clones(const struct kymo_probes *probes, const s
 		if (probes->wanted.options.clones)
 			return kymo_error_create(KYMO_ERROR_BUSY,
 						 "process %d has probes of another recording: its functions can't be "
-						 "cloned; record by steps, or end that recording",
+						 "cloned until that has ended",
 						 probes->pid);
 	}
 	return NULL;

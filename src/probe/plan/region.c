@@ -16,6 +16,7 @@
 #include "probe/memory/shared.h"
 #include "probe/memory/state.h"
 #include "probe/options.h"
+#include "probe/plan/clone_sites.h"
 #include "probe/plan/planning.h"
 #include "probe/plan/pool.h"
 #include "probe/probes.h"
@@ -100,6 +101,7 @@ static void fill_env(const struct kymo_probes *probes, const struct probe_region
 		.samples = first_live + KYMO_PAD_LIVE_SAMPLES,
 		.lease = first_live + KYMO_PAD_LIVE_LEASE,
 		.readable = probes->shared.readable_at ? probes->shared.data_address + probes->shared.readable_at : 0,
+		.position = probes->wanted.options.may_go_on ? PROBE_CLONES_WORD : 0,
 		.n_cpus = probes->shared.n_cpus,
 		.stack_low = probes->stacks.low,
 		.stack_high = probes->stacks.high,
@@ -112,10 +114,13 @@ static size_t forms_of(const struct kymo_probes *probes, const struct probe_site
 	const struct kymo_probes_traps *traps = probes->wanted.options.traps;
 	size_t size = 0;
 
+	if (traps && site->requests.n) {
+		const struct kymo_probes_trap *trap = &traps->items[site->requests.items[0].spec];
+
+		return kymo_pad_forms_size(&(struct kymo_pad_event){ .filter = trap->condition, .print = trap->print });
+	}
 	if (traps)
-		return site->requests.n ? kymo_pad_forms_size(&(struct kymo_pad_event){
-						  .filter = traps->items[site->requests.items[0].spec].condition })
-					: 0;
+		return 0;
 	for (size_t i = 0; i < site->requests.n; i++) {
 		const struct kymo_spec *spec = &probes->wanted.specs[site->requests.items[i].spec];
 		struct kymo_probe_event event = { .spec = spec };
@@ -242,6 +247,11 @@ static struct kymo_error *open_region(struct planning *planning, const struct pr
 		return kymo_error_create(KYMO_ERROR_FAILED, "the pads of all probes would need more than %u MiB",
 					 (unsigned int)(KYMO_WINDOW_SIZE >> 20));
 	region.address = find_hole(&planning->maps, from->low, to->high, region.size);
+	/* Clones may take less than they are given. Trampolines of the probes beside them are all around. */
+	while (!region.address && probes->beside && region.size > region.cap) {
+		region.size = region.size / 2 > region.cap ? kymo_page_down(region.size / 2) : region.cap;
+		region.address = find_hole(&planning->maps, from->low, to->high, region.size);
+	}
 	if (!region.address)
 		return kymo_error_create(KYMO_ERROR_UNSAFE,
 					 "there is no hole of %" PRIu64 " KiB within 2 GiB of %s for its pads",

@@ -48,6 +48,7 @@ struct probe_site {
 	bool is_strike;             /* a system call that may take memory away from readers (threads/strikes.h) */
 	bool was_strike;            /* and was refused */
 	bool is_catch;              /* no probe: it leads into the clone of a function */
+	bool is_left_out;           /* … which stays as it is for now: nothing is written */
 	bool is_retired;            /* planned, and its library is not mapped now */
 	bool is_revived;   /* it was retired, and is mapped again at the same address: plan and pad are unchanged */
 	bool is_standby;   /* a guard that another recording's guard replaces for now */
@@ -61,7 +62,9 @@ struct probe_site {
 	uint64_t behind;   /* the inner entry of another recording's pad at the same site, or 0 */
 	uint64_t leads_to; /* then: where the link leads until it leads to this pad */
 	bool wants_flags;
-	uint64_t trap; /* the word of a pad that traps, in the process; or 0 */
+	uint64_t ahead; /* of a catch: the word of the pad that goes on here, where the text has a probe; or 0. The
+			   word leads to `leads_to` before */
+	uint64_t trap;  /* the word of a pad that traps, in the process; or 0 */
 	uint64_t pad;
 	struct kymo_pad_layout layout;
 };

@@ -279,17 +279,37 @@ static struct kymo_error *refuse_entry_value(const struct kymo_spec_reader *read
 			     "entry() stands alone; write what is computed within its brackets: entry(arg0 + 1)");
 }
 
+/* The comma between two values of one list, or NULL. */
+static const char *find_comma(struct kymo_spec_piece list)
+{
+	int depth = 0;
+
+	for (const char *at = list.start; at < list.end; at++) {
+		at = kymo_spec_skip_quoted(at, list.end);
+		if (at == list.end)
+			break;
+		depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
+		if (!depth && *at == ',')
+			return at;
+	}
+	return NULL;
+}
+
 /* Its words mean what they mean at the entry. */
 static struct kymo_error *take_entry_value(struct kymo_spec_reader *reader, struct kymo_form **form_ret)
 {
 	struct kymo_spec *spec = reader->spec;
 	const struct kymo_spec_scope *scope = spec->scope;
-	const char *start = reader->fetch.start;
+	const char *start = reader->fetch.start, *comma;
 	struct kymo_spec_scope at_entry;
 	struct kymo_error *error;
 
 	reader->fetch.start += strlen(ENTRY);
 	reader->fetch.end--;
+	comma = find_comma(reader->fetch);
+	if (comma)
+		return kymo_error_at(reader->text, comma,
+				     "entry() is one value; write another one beside it: entry(arg0) entry(arg1)");
 	reader->is_of_entry = true;
 	if (scope) {
 		at_entry = *scope;
@@ -374,7 +394,7 @@ static struct kymo_error *add_element(struct kymo_spec_reader *reader, const str
 		its_name = NULL;
 		return &kymo_error_no_memory;
 	}
-	if (kymo_spec_arg_is_taken(spec, its_name))
+	if (kymo_spec_arg_is_taken(spec, kymo_spec_piece_of(its_name)))
 		return kymo_error_at(reader->text, reader->fetch.start, "duplicate argument name '%s'", its_name);
 	*form = *address;
 	reader->form = form;

@@ -7,12 +7,18 @@
 #include "base/caret.h"
 #include "base/cleanup.h"
 
-bool kymo_spec_arg_is_taken(const struct kymo_spec *spec, const char *name)
+bool kymo_spec_arg_is_taken(const struct kymo_spec *spec, struct kymo_spec_piece name)
 {
 	for (size_t i = 0; i < spec->n_args; i++)
-		if (!strcmp(spec->args[i].name, name))
+		if (kymo_spec_piece_is(name, spec->args[i].name))
 			return true;
 	return false;
+}
+
+/* kymo has a value of that name itself. */
+static bool is_kymos(struct kymo_spec_piece name)
+{
+	return kymo_spec_piece_is(name, KYMO_STACK_POINTER_FIELD) || kymo_spec_piece_is(name, KYMO_STACK_FIELD);
 }
 
 struct kymo_error *kymo_spec_arg_read_name(const char *text, struct kymo_spec_piece name, const struct kymo_spec *spec,
@@ -30,10 +36,10 @@ struct kymo_error *kymo_spec_arg_read_name(const char *text, struct kymo_spec_pi
 	copy = strndup(name.start, kymo_spec_piece_size(name));
 	if (!copy)
 		return &kymo_error_no_memory;
-	if (!strcmp(copy, KYMO_STACK_POINTER_FIELD) || !strcmp(copy, KYMO_STACK_FIELD))
+	if (is_kymos(name))
 		return kymo_error_at(text, name.start,
 				     "'%s' is the name of a value that kymo records by itself; use another", copy);
-	if (kymo_spec_arg_is_taken(spec, copy))
+	if (kymo_spec_arg_is_taken(spec, name))
 		return kymo_error_at(text, name.start, "duplicate argument name '%s'", copy);
 	*ret = kymo_take(copy);
 	return NULL;
@@ -97,14 +103,6 @@ struct kymo_spec_piece kymo_spec_arg_word(struct kymo_spec_piece piece)
 	return found;
 }
 
-static bool is_taken(const struct kymo_spec *spec, struct kymo_spec_piece name)
-{
-	for (size_t i = 0; i < spec->n_args; i++)
-		if (kymo_spec_piece_is(name, spec->args[i].name))
-			return true;
-	return kymo_spec_piece_is(name, KYMO_STACK_POINTER_FIELD) || kymo_spec_piece_is(name, KYMO_STACK_FIELD);
-}
-
 /* An expression is called by its last name; one that has none, and what is none, are numbered. */
 struct kymo_error *kymo_spec_arg_make_name(const char *text, struct kymo_spec_piece piece, const struct kymo_spec *spec,
 					   bool is_expression, char **ret)
@@ -115,7 +113,8 @@ struct kymo_error *kymo_spec_arg_make_name(const char *text, struct kymo_spec_pi
 
 	if (is_expression)
 		word = kymo_spec_arg_word(piece);
-	if (kymo_spec_piece_size(word) != kymo_spec_piece_size(piece) && is_taken(spec, word))
+	if (kymo_spec_piece_size(word) != kymo_spec_piece_size(piece) &&
+	    (kymo_spec_arg_is_taken(spec, word) || is_kymos(word)))
 		word.end = word.start;
 	if (kymo_spec_piece_size(word) && kymo_spec_piece_size(word) <= KYMO_SPEC_NAME_MAX) {
 		name = strndup(word.start, kymo_spec_piece_size(word));
@@ -125,7 +124,7 @@ struct kymo_error *kymo_spec_arg_make_name(const char *text, struct kymo_spec_pi
 		name = NULL;
 		return &kymo_error_no_memory;
 	}
-	if (kymo_spec_arg_is_taken(spec, name))
+	if (kymo_spec_arg_is_taken(spec, kymo_spec_piece_of(name)))
 		return kymo_error_at(text, at,
 				     "this argument would be called '%s' as another one is; name it: NAME=...", name);
 	*ret = kymo_take(name);

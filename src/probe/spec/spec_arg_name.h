@@ -5,7 +5,7 @@
 #include "probe/spec/spec_piece.h"
 
 /* Whether another argument has that name. */
-bool kymo_spec_arg_is_taken(const struct kymo_spec *spec, const char *name);
+bool kymo_spec_arg_is_taken(const struct kymo_spec *spec, struct kymo_spec_piece name);
 
 /* The name that the user has given, a fresh string. USAGE where it is none, or another argument has it. */
 struct kymo_error *kymo_spec_arg_read_name(const char *text, struct kymo_spec_piece name, const struct kymo_spec *spec,

@@ -205,6 +205,7 @@ static struct kymo_error *read_fixed_text(struct kymo_spec_reader *reader)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
+#define WITH_BLANKS "; an expression with blanks stands in brackets, as in (a + b)"
 #define NESTED_MAX 8
 
 bool kymo_spec_fetch_put(struct kymo_spec_reader *reader, enum kymo_form_code code, uint8_t size, int64_t value)
@@ -297,7 +298,8 @@ static struct kymo_error *read_offset(struct kymo_spec_reader *reader, int64_t *
 	at += at < reader->fetch.end && *at == 'u';
 	if (!kymo_spec_number(at, reader->fetch.end, &end, &value) || value > INT32_MAX)
 		return kymo_error_at(reader->text, at,
-				     "expected an offset of at most 31 bits and what it is from, such as +8(%%di)");
+				     "expected an offset of at most 31 bits and what it is from, such as +8(%%di)%s",
+				     at == reader->fetch.end ? WITH_BLANKS : "");
 	if (end == reader->fetch.end || *end != '(' || reader->fetch.end[-1] != ')')
 		return kymo_error_at(reader->text, end == reader->fetch.end || *end != '(' ? end : reader->fetch.end,
 				     "expected what the offset is from, in brackets, such as +8(%%di)");
@@ -420,6 +422,11 @@ static bool read_memory_type(struct kymo_spec_reader *reader)
 	return true;
 }
 
+static bool is_operator(struct kymo_spec_piece piece)
+{
+	return strspn(piece.start, "=!<>?:/%&|^*") >= kymo_spec_piece_size(piece);
+}
+
 struct kymo_error *kymo_spec_fetch_read(struct kymo_spec_reader *reader)
 {
 	if (reader->fetch.start == reader->fetch.end)
@@ -442,7 +449,8 @@ struct kymo_error *kymo_spec_fetch_read(struct kymo_spec_reader *reader)
 				     (int)kymo_spec_piece_size(reader->fetch), reader->fetch.start);
 	default:
 		return kymo_error_at(reader->text, reader->fetch.start,
-				     "expected what to record: arg0, %%REGISTER, $stackN, \\NUMBER or (EXPRESSION)");
+				     "expected what to record: arg0, %%REGISTER, $stackN, \\NUMBER or (EXPRESSION)%s",
+				     is_operator(reader->fetch) ? WITH_BLANKS : "");
 	}
 }
 

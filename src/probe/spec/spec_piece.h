@@ -52,6 +52,11 @@ static inline size_t kymo_spec_piece_size(struct kymo_spec_piece piece)
 	return (size_t)(piece.end - piece.start);
 }
 
+static inline struct kymo_spec_piece kymo_spec_piece_of(const char *text)
+{
+	return (struct kymo_spec_piece){ text, text + strlen(text) };
+}
+
 static inline bool kymo_spec_piece_is(struct kymo_spec_piece piece, const char *word)
 {
 	return kymo_spec_piece_size(piece) == strlen(word) && !memcmp(piece.start, word, kymo_spec_piece_size(piece));

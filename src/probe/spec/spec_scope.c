@@ -121,10 +121,25 @@ static struct kymo_error *find_in_this(const struct query *query, const struct k
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+/* How many bytes differ from the nearest of the names; of a word so long a third may. */
+static unsigned int least_distance(const struct query *query, const char *const *names, size_t n)
+{
+	unsigned int least = (unsigned int)(query->size + 1) / 3 + 1;
+
+	for (size_t i = 0; i < n && query->size <= KYMO_EDITED_MAX; i++) {
+		const size_t size = names[i] ? strlen(names[i]) : KYMO_EDITED_MAX + 1;
+		unsigned int distance =
+			size > KYMO_EDITED_MAX ? least : kymo_edit_distance(query->name, query->size, names[i], size);
+
+		least = distance < least ? distance : least;
+	}
+	return least;
+}
+
 static struct kymo_error *refuse_unknown(const struct query *query, const struct kymo_variable *variables, size_t n)
 {
 	const char *missing = kymo_debug_missing_file(query->scope->debug, query->scope->vaddr);
-	const char *names[LISTED_MAX];
+	const char *names[LISTED_MAX], *global;
 	char list[KYMO_NEAREST_MAX];
 
 	if (missing)
@@ -136,8 +151,10 @@ static struct kymo_error *refuse_unknown(const struct query *query, const struct
 	for (size_t i = 0; i < n; i++)
 		names[i] = variables[i].name;
 	kymo_nearest_list(query->name, query->size, names, n, list);
-	return refuse(query, "there is no variable '%.*s' here; %s%s", (int)query->size, query->name,
-		      *list ? "visible are: " : "the function has none with a name", list);
+	global = kymo_debug_near_global(query->scope->debug, query->name, query->size, least_distance(query, names, n));
+	return refuse(query, "there is no variable '%.*s' here; %s%s%s%s", (int)query->size, query->name,
+		      *list ? "visible are: " : "the function has none with a name", list,
+		      global ? "; the nearest global variable is " : "", global ? global : "");
 }
 
 static struct kymo_error *find_global(const struct query *query, const struct kymo_variable **ret)
@@ -252,6 +269,15 @@ struct kymo_error *kymo_scope_type(const struct kymo_spec_scope *scope, const ch
 	for (size_t i = 0; i < scope->n_types && !error && !*ret; i++)
 		error = forgive(kymo_debug_type(scope->types[i], name, size, ret));
 	return error;
+}
+
+const char *kymo_scope_near_type(const struct kymo_spec_scope *scope, const char *name, size_t size)
+{
+	const char *near = scope->debug ? kymo_debug_near_type(scope->debug, name, size) : NULL;
+
+	for (size_t i = 0; i < scope->n_types && !near; i++)
+		near = kymo_debug_near_type(scope->types[i], name, size);
+	return near;
 }
 
 typedef struct kymo_error *find_members(struct kymo_debug *debug, const struct kymo_ctype *type,

@@ -43,6 +43,7 @@ struct kymo_error *kymo_scope_return_type(const struct kymo_spec_scope *scope, c
 /* As struct kymo_expr_names has them. */
 struct kymo_error *kymo_scope_type(const struct kymo_spec_scope *scope, const char *name, size_t size,
 				   const struct kymo_ctype **ret);
+const char *kymo_scope_near_type(const struct kymo_spec_scope *scope, const char *name, size_t size);
 struct kymo_error *kymo_scope_members(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,
 				      const struct kymo_ctype_member **ret, size_t *n_ret);
 struct kymo_error *kymo_scope_parts(const struct kymo_spec_scope *scope, const struct kymo_ctype *type,

@@ -253,6 +253,13 @@ static struct kymo_error *find_type(void *data, const char *name, size_t size, c
 	return NULL;
 }
 
+static const char *find_near_type(void *data, const char *name, size_t size)
+{
+	const struct kymo_spec *spec = data;
+
+	return spec->scope ? kymo_scope_near_type(spec->scope, name, size) : NULL;
+}
+
 static struct kymo_error *find_members(void *data, const struct kymo_ctype *type, const struct kymo_ctype_member **ret,
 				       size_t *n_ret)
 {
@@ -288,8 +295,13 @@ static struct kymo_error *find_parts(void *data, const struct kymo_ctype *type, 
 
 struct kymo_expr_names kymo_spec_value_names(struct kymo_spec *spec)
 {
-	return (struct kymo_expr_names){ find_name,        find_type,       find_members, find_parts,
-					 find_enumerators, find_enumerator, spec };
+	const struct kymo_spec_scope *scope = spec->scope;
+
+	return (struct kymo_expr_names){
+		find_name,       find_type,  find_near_type,
+		find_members,    find_parts, find_enumerators,
+		find_enumerator, spec,       scope && !scope->debug && !scope->n_types ? scope->why : NULL
+	};
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -386,7 +398,9 @@ struct kymo_error *kymo_spec_filter_find(const char *text, const char *at, struc
 		return NULL;
 	slash = find_slash(at + 1);
 	if (!slash)
-		return kymo_error_at(text, at, "expected '/' at the end of the filter, as in /arg0 > 4K/");
+		return kymo_error_at(text, at, "expected '/' at the end of the filter, as in /arg0 > 4K/%s",
+				     is_end(at[1]) ? "; an expression with blanks stands in brackets, as in (a / b)"
+						   : "");
 	*piece_ret = (struct kymo_spec_piece){ at + 1, slash };
 	*behind_ret = slash + 1;
 	return NULL;

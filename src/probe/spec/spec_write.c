@@ -179,7 +179,7 @@ static char *name_of_memory(struct kymo_spec_piece target, const struct kymo_spe
 		n = snprintf(name, sizeof(name), "set_%.*s", (int)size, word.start);
 	else
 		n = snprintf(name, sizeof(name), "set_memory");
-	for (int i = 2; i <= KYMO_WRITES_MAX && kymo_spec_arg_is_taken(spec, name); i++)
+	for (int i = 2; i <= KYMO_WRITES_MAX && kymo_spec_arg_is_taken(spec, kymo_spec_piece_of(name)); i++)
 		snprintf(name + n, sizeof(name) - (size_t)n, "_%d", i);
 	return strdup(name);
 }

@@ -44,7 +44,8 @@ void probes_prepare_readable(struct kymo_probes *probes)
 
 uint64_t probes_readable_address(const struct kymo_probes *probes)
 {
-	return probes->wanted.options.fast_reads && !probes->readable.has_left && probes->reading.is_used
+	return probes->wanted.options.fast_reads && probes->readable.is_wanted && !probes->readable.has_left &&
+			       probes->reading.is_used
 		       ? probes->shared.data_address + probes->shared.readable_at
 		       : 0;
 }
@@ -66,7 +67,7 @@ void probes_close_readable(struct kymo_probes *probes, const char *why)
 
 void probes_tell_readable(struct kymo_probes *probes, const char *why)
 {
-	if (!probes->readable.is_told)
+	if (probes->wanted.options.wants_fast_reads && !probes->readable.is_told)
 		probes_warn(probes,
 			    "memory of process %d is read by system calls, a microsecond each, and not by plain loads: "
 			    "%s",
@@ -86,7 +87,7 @@ void probes_register_readable(struct kymo_probes *probes)
 	struct kymo_error *error;
 	int64_t result = -1;
 
-	if (!probes->wanted.options.fast_reads || probes->readable.is_registered)
+	if (!probes->wanted.options.fast_reads || !probes->readable.is_wanted || probes->readable.is_registered)
 		return;
 	error = kymo_remote_begin(probes->process);
 	if (!error) {

@@ -29,7 +29,7 @@ void probes_shut_readable(struct kymo_probes *probes);
  * NULL. */
 void probes_close_readable(struct kymo_probes *probes, const char *why);
 
-/* Tell the user, once, that it is not used. */
+/* Tell the user, once, that it is not used. A user who has not asked for it is not told. */
 void probes_tell_readable(struct kymo_probes *probes, const char *why);
 
 #endif

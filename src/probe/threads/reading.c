@@ -26,29 +26,28 @@ uint32_t probes_reads_stack(const struct kymo_spec *spec)
 		&(struct kymo_pad_event){ .args = event.args, .n_args = event.n_args, .filter = spec->filter });
 }
 
-static bool reads_memory(const struct kymo_spec *spec)
+static bool does_any(const struct kymo_probes *probes, bool (*does)(const struct kymo_pad_event *event))
 {
-	struct kymo_probe_event event = { .spec = spec };
+	for (size_t i = 0; i < probes->wanted.n_specs && !probes->wanted.options.traps; i++) {
+		const struct kymo_spec *spec = &probes->wanted.specs[i];
+		struct kymo_probe_event event = { .spec = spec };
 
-	probe_event_arguments(spec, &event);
-	return kymo_pad_reads_memory(
-		&(struct kymo_pad_event){ .args = event.args, .n_args = event.n_args, .filter = spec->filter });
+		probe_event_arguments(spec, &event);
+		if (does(&(struct kymo_pad_event){
+			    .args = event.args, .n_args = event.n_args, .filter = spec->filter }))
+			return true;
+	}
+	return false;
 }
 
 bool probes_read_memory(const struct kymo_probes *probes)
 {
-	for (size_t i = 0; i < probes->wanted.n_specs && !probes->wanted.options.traps; i++)
-		if (reads_memory(&probes->wanted.specs[i]))
-			return true;
-	return false;
+	return does_any(probes, kymo_pad_reads_memory);
 }
 
-void probes_choose_fast_reads(struct kymo_probes *probes)
+bool probes_read_elsewhere(const struct kymo_probes *probes)
 {
-	struct kymo_probes_options *options = &probes->wanted.options;
-
-	options->fast_reads = options->fast_reads && !options->no_rseq && !options->traps && !options->clones &&
-			      !options->is_one_of_many && probes_read_memory(probes);
+	return does_any(probes, kymo_pad_reads_elsewhere);
 }
 
 /* Or may have one. */

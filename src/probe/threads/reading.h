@@ -13,8 +13,8 @@ struct kymo_spec;
 uint32_t probes_reads_stack(const struct kymo_spec *spec);
 /* Whether some spec reads memory that may not be there. */
 bool probes_read_memory(const struct kymo_probes *probes);
-/* Whether it reads by a table (readable.h), if the user wants it; before the process has its memory. */
-void probes_choose_fast_reads(struct kymo_probes *probes);
+/* Whether some spec reads by pointers or variables (kymo_pad_reads_elsewhere()). */
+bool probes_read_elsewhere(const struct kymo_probes *probes);
 /* KYMO_PAD_LIVE_READER for a process with these probes: where specs read memory, and it may make the call. */
 uint64_t probes_reader(const struct kymo_probes *probes, struct kymo_process *process);
 /* Note whether the process that is recorded has one, and tell the user where specs need it. */

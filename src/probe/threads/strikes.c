@@ -40,7 +40,7 @@ struct kymo_error *probes_add_strikes(struct kymo_probes *probes)
 {
 	struct kymo_error *error = NULL;
 
-	if (!probes->wanted.options.fast_reads || probes->readable.is_refused)
+	if (!probes->readable.is_wanted || !probes->wanted.options.fast_reads || probes->readable.is_refused)
 		return NULL;
 	for (size_t i = 0; i < probes->modules.n && !error; i++) {
 		const struct probe_module *module = &probes->modules.items[i];
@@ -65,10 +65,12 @@ void probes_drop_strikes(struct kymo_probes *probes)
 	for (size_t i = 0; i < probes->sites.n; i++) {
 		struct probe_site *site = &probes->sites.items[i];
 
-		if (site->is_strike && !site->requests.n)
+		if (site->is_strike && !site->is_installed && !site->is_retired && !site->requests.n)
 			continue;
-		site->is_strike = false;
+		site->is_strike &= site->is_installed || site->is_retired;
 		probes->sites.items[kept++] = *site;
 	}
 	probes->sites.n = kept;
+	for (size_t i = 0; i < probes->modules.n; i++)
+		probes->modules.items[i].has_strikes = false;
 }

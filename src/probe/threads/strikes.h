@@ -13,7 +13,7 @@ struct kymo_syscall_site;
 /* Add those of all modules as pending sites, where the recording reads by a table. */
 struct kymo_error *probes_add_strikes(struct kymo_probes *probes);
 
-/* None of them is in yet: there will be none. */
+/* Those that are not in are not pending any more; probes_add_strikes() adds them again. */
 void probes_drop_strikes(struct kymo_probes *probes);
 
 /* Whether what is made at the site may take memory away. */

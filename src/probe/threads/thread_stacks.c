@@ -158,13 +158,15 @@ bool probes_find_thread_stacks(struct kymo_probes *probes)
  * Pads compare with the initial thread's end first. Where that has none, the words say of each stack that it is another
  * thread's: the block of the initial one has no beginning of a stack, so nothing is near that.
  */
-struct probe_stack_words probes_stack_words(const struct kymo_probes *probes, uint8_t state)
+struct probe_stack_words probes_stack_words(const struct kymo_probes *probes, uint8_t state, bool is_child)
 {
 	struct probe_stack_words words = { .initial = { 0 } };
 
 	_Static_assert(KYMO_PAD_LIVE_STACK_LOW == KYMO_PAD_LIVE_STACK_ENOUGH + 8 &&
 			       KYMO_PAD_LIVE_THREAD_LOW == KYMO_PAD_LIVE_THREAD_STACK + 8,
 		       "both are written at once");
+	if (probes->beside || (is_child && probes->wanted.options.may_go_on))
+		return words;
 	if (state != KYMO_PAD_EARLY && probes->stacks.thread_offset) {
 		words.of_threads[0] = probes->stacks.thread_offset;
 		words.of_threads[1] = probes->stacks.thread_low;

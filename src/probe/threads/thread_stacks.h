@@ -16,6 +16,6 @@ struct probe_stack_words {
 	uint64_t of_threads[2]; /* from KYMO_PAD_LIVE_THREAD_STACK on */
 };
 
-struct probe_stack_words probes_stack_words(const struct kymo_probes *probes, uint8_t state);
+struct probe_stack_words probes_stack_words(const struct kymo_probes *probes, uint8_t state, bool is_child);
 
 #endif

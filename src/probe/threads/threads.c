@@ -60,11 +60,19 @@ static pid_t recorded_pid(struct kymo_process *process, uint8_t state)
 	return state == KYMO_PAD_EARLY ? kymo_process_inner_pid(process) : kymo_process_pid(process);
 }
 
+/* The upper half of the address; 0: there are no clones. Forked children have none that is read. */
+static uint32_t arena_of(const struct kymo_probes *probes)
+{
+	return probes->beside && probes->beside->has_shared ? (uint32_t)(probes->beside->shared.arena.address >> 32)
+							    : 0;
+}
+
 static struct kymo_error *write_pages(const struct kymo_probes *probes, struct kymo_process *process, uint8_t state)
 {
-	const struct probe_stack_words stacks = probes_stack_words(probes, state);
+	const struct probe_stack_words stacks = probes_stack_words(probes, state, process != probes->process);
 	const uint64_t reader_on[] = { probes_reader(probes, process), stacks.of_threads[0], stacks.of_threads[1],
 				       (uint64_t)kymo_process_inner_pid(process) };
+	const uint32_t arena = process == probes->process ? arena_of(probes) : 0;
 	const uint64_t readable = process == probes->process ? probes_readable_address(probes) : 0;
 	int64_t page[7] = { 0 }; /* up to what pads count */
 
@@ -91,6 +99,9 @@ static struct kymo_error *write_pages(const struct kymo_probes *probes, struct k
 		if (!err)
 			err = kymo_process_write(process, probes->shared.live[i] + KYMO_PAD_LIVE_READABLE, &readable,
 						 sizeof(readable));
+		if (!err)
+			err = kymo_process_write(process, probes->shared.live[i] + KYMO_PAD_LIVE_ARENA, &arena,
+						 sizeof(arena));
 		if (!err)
 			err = kymo_process_write(process, probes->shared.live[i], &state, 1);
 		if (err)

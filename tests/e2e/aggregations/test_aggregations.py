@@ -298,6 +298,7 @@ def test_a_full_table_is_counted_and_told():
     table = tables()[0]
     check_equal((counts(table), table['lost']), ({(n, ): 1 for n in range(4)}, 96), 'four rows, and what found no room')
     check_matches(result.err, 'a table of 4 rows was full: 96 hits', 'the warning')
+    check_matches(result.err, '100 hits aggregated, 96 in no row, none lost', 'the summary')
     check_matches(result.out, '96 hits are in no row: there was no room for their keys', 'the table')
 
 

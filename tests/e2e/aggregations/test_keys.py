@@ -1,6 +1,7 @@
 """Keys of aggregations that are texts and words: as many hits as the program itself counts, by each of them."""
 import collections
 import json
+import re
 
 from kymotest import (KYMO, check, check_equal, check_matches, events, eventually, is_recorded, kymo, program, record,
                       report_json, run, skip, start, timeout, waits)
@@ -12,6 +13,7 @@ struct item { int number; char name[8]; double weight; };
 static const char *const names[] = { "set", "get", "", "a\tb", "\xff\xfe", "0123456789012345678901234567890123456789" };
 __attribute__((noipa)) long take(const char *name, int n, struct item *item, double d) { return n; }
 __attribute__((noipa)) long nothing(const char *name) { return 0; }
+__attribute__((noipa)) long weigh(struct item *item, long n) { return n; }
 int main(void)
 {
 	struct item items[3] = { { 1, "one", 0.5 }, { 2, "two", 1.5 }, { 3, "eightchr", 2.5 } };
@@ -20,6 +22,8 @@ int main(void)
 		sum += take(names[i % 6], i % 4, &items[i % 3], i * 0.5);
 	nothing((const char *)16);
 	nothing("here");
+	for (long i = 0; i < 40; i++)
+		weigh(i % 4 ? &items[i % 4 - 1] : (struct item *)16, i - 20);
 	return sum == 0;
 }
 '''
@@ -70,6 +74,21 @@ def test_texts_are_keys(tmp):
 
 
 @timeout(120)
+def test_numbers_that_cannot_be_read_are_a_row_of_their_own(tmp):
+    """Records without a fault are added by another way than those with one."""
+    build(tmp, 'texts', TEXTS)
+    record('--count', './texts:weigh by item->number, tid', '--sum', './texts:weigh n by item->number', '--sum',
+           './texts:weigh item->number', '--', './texts').ok()
+    by_both, sums, total = (table['rows'] for table in report_json()['aggregations'])
+    check_equal({row['keys'][0]: row['count'] for row in by_both}, {None: 10, 1: 10, 2: 10, 3: 10}, 'by both')
+    check_equal(len({row['keys'][1] for row in by_both}), 1, 'threads')
+    check_equal({row['keys'][0]: row['sum'] for row in sums},
+                {number or None: sum(i - 20 for i in range(40) if i % 4 == number) for number in range(4)}, 'sums')
+    check_equal([(row['count'], row['sum']) for row in total], [(30, 60)], 'what could be read')
+    check_equal([table['faults'] for table in report_json()['aggregations']], [0, 0, 10], 'what could not')
+
+
+@timeout(120)
 def test_arguments_of_the_probe_may_be_of_any_type(tmp):
     build(tmp, 'texts', TEXTS)
     record('-p', './texts:take str(name) d item->weight buf(item, 12)', '--count', 'by n', '--sum', 'n by str(name)',
@@ -89,6 +108,18 @@ def test_arguments_of_the_probe_may_be_of_any_type(tmp):
         (('--sum', './texts:take func by n'), "column 14: 'func' is text, and sum takes a number; write 'by func'")):
         result = record(*words, '--', './texts')
         check_equal((result.status, result.err.splitlines()[0]), (2, f'kymo: {sentence}'), f'sentence about {words}')
+
+
+@timeout(60)
+def test_a_histogram_is_titled_by_its_keys(tmp):
+    """Names that take the room of the keys are in the heading alone."""
+    build(tmp, 'texts', TEXTS)
+    result = record('--hist', './texts:take arg1 by str(item->name, 7), n % 2', '--hist', './texts:take arg1 by n', '--',
+                    './texts').ok()
+    check_matches(result.out, r'by str\(item->name, 7\), n % 2  600 hits, 6 rows$', 'the heading')
+    titles = set(re.findall(r'(?<=  )(\S+, n % 2 \d)(?=  )', result.out))
+    check_equal(titles, {f'{name}, n % 2 {n}' for name in ('one', 'two', 'eightch…') for n in (0, 1)}, 'the titles')
+    check_matches(result.out, r'^  n 0  always 0 .*n 1  always 1 ', 'a short name stays')
 
 
 MANY = r'''

@@ -12,6 +12,7 @@ from kymotest import (KYMO, NOBODY, babeltrace, check, check_equal, check_matche
                       need_root, record, run, skip, start, start_record, timeout)
 
 HERE = Path(__file__).parent
+STEPS = ('--branch-source', 'steps')
 
 
 def compile_it(tmp, name, *options):
@@ -24,7 +25,7 @@ def threads(directory='kymo.data', *args):
 
 def functions(thread):
     """Each function that is called, entered or returned to, in order."""
-    return [branch['to'].get('function') for branch in thread['branches']]
+    return [branch.get('to', {}).get('function') for branch in thread['branches']]
 
 
 def pairs(thread):
@@ -83,8 +84,9 @@ def build(tmp, source, name, *options):
     run('gcc', '-g', '-O1', *options, '-o', tmp / name, tmp / f'{name}.c').ok()
 
 
-def check_end(how, status, signal_name):
-    result = record('-b', './crash:main', '-b', './crash:step', '--tail', '64', '--', './crash', how)
+def check_end(source, how, status, signal_name):
+    result = record('-b', './crash:main', '-b', './crash:step', '--tail', '64', '--branch-source', source, '--',
+                    './crash', how)
     check_equal(result.status, status, f'the status of {how}')
     thread, = threads()
     check_equal(thread.get('signal'), signal_name, f'the end of {how}')
@@ -93,9 +95,15 @@ def check_end(how, status, signal_name):
     return thread
 
 
+@timeout(120)
 def test_tails_after_every_end(tmp):
     build(tmp, CRASH, 'crash')
-    thread = check_end('segv', 128 + signal.SIGSEGV, 'SIGSEGV')
+    for source in 'auto', 'steps':
+        check_ends(source)
+
+
+def check_ends(source):
+    thread = check_end(source, 'segv', 128 + signal.SIGSEGV, 'SIGSEGV')
     check_equal((thread['at']['function'], thread['fault']), ('main', '0x8'), 'where it was')
     check_matches(
         kymo('report', '--crash').ok().out, r'then SIGSEGV at crash:main\+0x[0-9a-f]+ crash.c:15, address 0x8\n',
@@ -104,16 +112,16 @@ def test_tails_after_every_end(tmp):
         kymo('report', '--crash').out, r'address 0x8\n  #0  crash:main\+0x\S+ crash.c:15\n'
         r'       and calls that are not in the history\n', 'the stack')
     check_matches(kymo('branches').ok().out, r'  [×x]\d+\n', 'loops are folded')
-    check_end('abort', 128 + signal.SIGABRT, 'SIGABRT')
-    check_end('kill', 128 + signal.SIGKILL, 'SIGKILL')
-    check_equal(check_end('_exit', 7, None)['status'], 7, 'its status')
+    check_end(source, 'abort', 128 + signal.SIGABRT, 'SIGABRT')
+    check_end(source, 'kill', 128 + signal.SIGKILL, 'SIGKILL')
+    check_equal(check_end(source, '_exit', 7, None)['status'], 7, 'its status')
     check_matches(
         kymo('report', '--crash').err, r"nothing crashed in kymo.data: no thread was ended by a signal", 'no crash')
 
 
 def test_all_of_a_program_and_its_libraries(tmp):
     build(tmp, CRASH, 'crash')
-    result = record('-b', 'all', '--', './crash', 'abort')
+    result = record('-b', 'all', *STEPS, '--', './crash', 'abort')
     check_equal(result.status, 128 + signal.SIGABRT, 'the status')
     check_matches(result.err, r'single steps.*short windows', 'what it costs is told')
     thread, = threads()
@@ -138,7 +146,7 @@ int main(void) { struct timespec now; clock_gettime(CLOCK_MONOTONIC, &now); retu
 def test_code_without_a_file_has_offsets(tmp):
     """Which are the same in each run."""
     build(tmp, CLOCK, 'clock')
-    record('-b', './clock:main', '-b', 'libc:clock_gettime', '--', './clock')
+    record('-b', './clock:main', '-b', 'libc:clock_gettime', *STEPS, '--', './clock')
     places = {branch['to']['linked'] for branch in threads()[0]['branches'] if branch['to'].get('file') == '[vdso]'}
     check(places and all(int(place, 16) < 0x10000 for place in places), 'where the code is', places)
 
@@ -175,14 +183,15 @@ def test_links_and_indirect_functions_are_followed(tmp):
         for spec, function in (tmp / 'link', 'measure'), ('libc:strlen', '__strlen_'):
             record('-b', spec, '--branch-source', source, '--', './link').ok()
             found = json.loads(kymo('branches', '--json').ok().out)['threads'][0]['branches']
-            check(any(branch['to'].get('function', '').startswith(function) for branch in found),
+            check(any(branch.get('to', {}).get('function', '').startswith(function) for branch in found),
                   f'{spec} by {source}', found)
 
 
 @timeout(240)
 def test_tails_of_64_threads_after_sigkill(tmp):
     build(tmp, MANY, 'many', '-pthread')
-    check_equal(record('-b', './many:work', '--', './many', seconds=200).status, 128 + signal.SIGKILL, 'the status')
+    result = record('-b', './many:work', *STEPS, '--', './many', seconds=200)
+    check_equal(result.status, 128 + signal.SIGKILL, 'the status')
     found = threads()
     check_equal(len(found), 64, 'threads')
     for thread in found:
@@ -203,7 +212,7 @@ int main(void) { pthread_t thread; pthread_create(&thread, NULL, run, NULL); for
 def test_a_thread_that_executes_a_program(tmp):
     build(tmp, EXECUTING, 'executing', '-pthread')
     check_equal(
-        record('-b', 'all', '--tail', '1000000', '--', './executing', seconds=200).ok().out, 'from a thread\n',
+        record('-b', 'all', '--tail', '1000000', *STEPS, '--', './executing', seconds=200).ok().out, 'from a thread\n',
         'the output')
     first, other = threads()
     check_equal(first['tid'], other['tid'], 'it has the id of the first thread')
@@ -265,7 +274,7 @@ int main(void)
 def test_threads_signals_children_and_exec(tmp):
     build(tmp, LIFE, 'life', '-pthread')
     bare = run('./life').ok()
-    check_equal(record('-b', 'all', '--', './life', seconds=200).ok().out, bare.out, 'the output')
+    check_equal(record('-b', 'all', *STEPS, '--', './life', seconds=200).ok().out, bare.out, 'the output')
     found = threads()
     check_equal(len(found), 5, 'threads')
     others = [thread for thread in found if thread['tid'] != thread['pid']]
@@ -275,7 +284,7 @@ def test_threads_signals_children_and_exec(tmp):
         check('work' in functions(thread), 'what it did', functions(thread))
     check_equal([thread['name'] for thread in found if thread not in others], ['echo'], 'the last program')
     check_equal(
-        record('-b', './life:work', '-b', './life:handler', '--', './life', seconds=200).ok().out, bare.out,
+        record('-b', './life:work', '-b', './life:handler', *STEPS, '--', './life', seconds=200).ok().out, bare.out,
         'the output')
     found = threads()
     check_equal(sorted((thread['branches'][0]['kind'], thread['branches'][0]['to']['function']) for thread in found),
@@ -306,8 +315,8 @@ int main(void)
 def test_handlers_between_steps(tmp):
     build(tmp, SIGNALS, 'signals')
     bare = run('./signals').ok()
-    check_equal(
-        record('-b', './signals', '--tail', '1000000', '--', './signals', seconds=200).ok().out, bare.out, 'the output')
+    result = record('-b', './signals', '--tail', '1000000', *STEPS, '--', './signals', seconds=200).ok()
+    check_equal(result.out, bare.out, 'the output')
     thread, = threads()
     entered = [branch for branch in thread['branches'] if branch['kind'] == 'signal']
     check(len(entered) > 3, 'signals came', len(entered))
@@ -413,10 +422,10 @@ def test_sentences(tmp):
     check_refused(r"--branch ':main' names no code: write all, a file", '-b', ':main', '--', 'true')
     check_refused(r"--tail takes a number of branches up to", '-b', 'all', '--tail', '0', '--', 'true')
     check_refused(r"--tail is for branches", '-p', 'libc:malloc', '--tail', '5', '--', 'true')
-    check_refused(r"branches \(-b\) are recorded by themselves.*leave -p", '-b', 'all', '-p', 'libc:malloc', '--',
-                  'true')
+    check_refused(r"branches \(-b\) are recorded by themselves.*leave -p", '-b', 'all', *STEPS, '-p', 'libc:malloc',
+                  '--', 'true')
     check_refused(r"leave --debug-file out", '-b', 'all', '--debug-file', './spin', '--', 'true')
-    check_refused(r"leave -s out", '-b', 'all', '-s', 'read', '--', 'true')
+    check_refused(r"leave -s out", '-b', 'all', *STEPS, '-s', 'read', '--', 'true')
     check_refused(r"cannot run ./nothing", '-b', 'all', '--', './nothing', status=1)
     target = start('./spin', stdout=open(os.devnull, 'wb'))
     check_refused(r"--branch ./spin:nothing: process \d+ has no such function", '-b', './spin:nothing', '--pid',

@@ -20,7 +20,7 @@ def threads(directory='kymo.data'):
 
 def entered(thread):
     """Each function that the thread comes to."""
-    return [branch['to'].get('function') for branch in thread['branches']]
+    return [branch.get('to', {}).get('function') for branch in thread['branches']]
 
 
 FAMILY = r"""
@@ -76,7 +76,7 @@ def test_a_child_that_crashes(tmp):
     # The child goes on after fork(), where its parent does, though it has never entered that code.
     check_equal(entered(child), ['parent', 'crash', *['step', 'crash', 'crash'] * 4, 'step', 'crash', 'die'],
                 'the child from the fork on')
-    check_equal([(branch['kind'], branch['to'].get('function')) for branch in other['branches']][:1],
+    check_equal([(branch['kind'], branch.get('to', {}).get('function')) for branch in other['branches']][:1],
                 [('enter', 'parent')], 'the vfork child, before its program')
     check_equal((parent['branches'][0]['kind'], entered(parent)[0]), ('enter', 'parent'), 'the parent')
     check('step' in entered(parent) and 'crash' not in entered(parent), 'the parent after its children')
@@ -161,7 +161,7 @@ def test_sentences(tmp):
     for args, pattern in [
         (['-b', 'all', '--follow', '--pid', str(os.getpid())],
          r'-b records no children that a process has already.*add --no-existing to --follow'),
-        (['-b', 'all', '--follow', '-p', 'libc:malloc', '--', 'true'],
+        (['-b', 'all', '--follow', '--branch-source', 'steps', '-p', 'libc:malloc', '--', 'true'],
          r'of one process and, by --follow, its children'),
         (['-b', 'all', '--no-existing', '--', 'true'], r'--no-existing leaves out the children')
     ]:

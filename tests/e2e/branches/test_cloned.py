@@ -10,38 +10,15 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from histories import CLONES, STEADY, STEPS, functions, is_clean, jumps, threads
 from kymotest import (KYMO, babeltrace, check, check_equal, check_matches, check_text_intact, check_untraced,
                       eventually, kymo, record, run, skip, start, timeout)
 
 HERE = Path(__file__).parent
-CLONES = ('--branch-source', 'clones')
-STEADY = ('setarch', '-R')  # addresses are the same each time
 
 
 def build(tmp):
     run('gcc', '-g', '-O1', '-pthread', '-o', tmp / 'cloned', HERE / 'cloned.c').ok()
-
-
-def threads(directory='kymo.data'):
-    return json.loads(kymo('branches', '--json', directory).ok().out)['threads']
-
-
-def functions(thread):
-    return Counter(branch['to'].get('function') for branch in thread['branches'])
-
-
-def jumps(thread, file, named):
-    """Within each of the functions of the file that are `named`."""
-    def is_there(place):
-        return os.path.basename(place.get('file', '')) == file and place.get('function') in named
-
-    return [(branch['from']['linked'], branch['to']['linked']) for branch in thread['branches']
-            if branch['kind'] == 'jump' and is_there(branch['from']) and is_there(branch['to'])
-            and branch['from']['function'] == branch['to']['function']]
-
-
-def is_clean(pid):
-    return '/memfd:kymo' not in Path(f'/proc/{pid}/maps').read_text()
 
 
 # ---- what the program does -----------------------------------------------------------------------
@@ -126,7 +103,7 @@ CHOSEN = ('collatz', 'fib', 'choose', 'compare', 'leap', 'work')
 @timeout(240)
 def test_each_jump_as_single_steps_see_it(tmp):
     build(tmp)
-    run(*STEADY, KYMO, 'record', '-b', 'all', '--tail', '1000000', '-o', 'steps', '--', './cloned', 'work',
+    run(*STEADY, KYMO, 'record', '-b', 'all', *STEPS, '--tail', '1000000', '-o', 'steps', '--', './cloned', 'work',
         seconds=200).ok()
     run(*STEADY, KYMO, 'record', '-b', 'cloned', *CLONES, '--tail', '16000', '-o', 'clones', '--', './cloned',
         'work').ok()
@@ -141,7 +118,8 @@ def test_the_jumps_of_a_real_program(tmp):
     (tmp / 'dir').mkdir()
     for i in range(3):
         (tmp / 'dir' / f'file{i}').write_text('')
-    run(*STEADY, KYMO, 'record', '-b', 'all', '--tail', '1000000', '-o', 'steps', '--', 'ls', 'dir', seconds=200).ok()
+    run(*STEADY, KYMO, 'record', '-b', 'all', *STEPS, '--tail', '1000000', '-o', 'steps', '--', 'ls', 'dir',
+        seconds=200).ok()
     run(*STEADY, KYMO, 'record', '-b', 'libc', *CLONES, '--tail', '16000', '-o', 'clones', '--', 'ls', 'dir').ok()
     file = os.path.basename(threads('clones')[0]['branches'][-1]['to']['file'])
     cloned = {branch['from']['function'] for branch in threads('clones')[0]['branches']
@@ -288,11 +266,10 @@ def test_recorder_killed_at_any_instant(tmp):
 def test_what_can_have_no_clones(tmp):
     build(tmp)
     run('gcc', '-static', '-O1', '-pthread', '-o', tmp / 'static', HERE / 'cloned.c').ok()
-    record('-b', 'all', *CLONES, '--', './static', 'work').refused('and this is none: record it by steps')
+    record('-b', 'all', *CLONES, '--', './static', 'work').refused('and this is none: --branch-source steps records it')
     record('-b', 'cloned:nothing', *CLONES, '--', './cloned', 'work').refused('no such function')
-    record('-b', 'all', *CLONES, '--pid', os.getpid()).refused('a command that kymo launches', 2)
     record('-b', 'all', *CLONES, '--follow', '--', './cloned', 'work').refused('leave --follow out', 2)
-    record('-b', 'all', '--branch-source', 'clone', '--', './cloned', 'work').refused('steps or clones', 2)
+    record('-b', 'all', '--branch-source', 'clone', '--', './cloned', 'work').refused('lbr, clones or steps, not', 2)
     record('-p', 'libc:malloc', *CLONES, '--', './cloned', 'work').refused('--branch-source is for branches', 2)
     check(not Path('kymo.data').exists(), 'no recording is made')
 

@@ -24,4 +24,4 @@ def test_a_program_with_a_limit_of_addresses_is_refused(tmp):
     run('gcc', '-g', '-O1', '-o', tmp / 'contexts', HERE / 'contexts.c').ok()
     words = ['record', '-b', 'contexts:spin', '--branch-source', 'clones', '--', './contexts', 'raw']
     result = run('prlimit', f'--as={4 << 30}', KYMO_PLAIN, *words).ended(1)
-    check_matches(result.err, r'those of this program are limited \(ulimit -v\): record it by steps')
+    check_matches(result.err, r'those of this program are limited \(ulimit -v\): --branch-source steps')

@@ -113,6 +113,8 @@ def test_what_is_refused(tmp):
         ('entry(n):x32', 'column 23: write the type within the brackets: entry((u32)arg0)'),
         ('entry(n)+1', 'column 14: entry() stands alone; write what is computed within its brackets'),
         ('entry(', 'column 14: entry() stands alone'),
+        ('entry(n, n)', 'column 21: entry() is one value; write another one beside it: entry(arg0) entry(arg1)'),
+        ("entry(n == ',' ? (n, 1) : 2)", 'column 33: expected'),
         ('entry(duration)', 'duration'),
         (' '.join(f'a{i}=entry(n)' for i in range(8)), 'has room for 7 arguments: leave one out'),
         (' '.join(f'a{i}=retval' for i in range(7)) + ' entry(n)', 'has room for 7 arguments: leave one out'),

@@ -98,6 +98,12 @@ def test_types_that_are_not_there_are_refused(tmp):
     result = record('-p', './libconn.so:send_conn ((struct conn *)arg0)->fd', '--', './app')
     check_equal(result.status, 2, 'status without types')
     check("there is no type 'struct conn' in the debug information" in result.err, 'sentence', result.err)
+    run('strip', '-o', 'plain.so', './libconn.so').ok()
+    result = record('-p', './plain.so:send_conn ((struct conn *)arg0)->fd', '--late', '--', './app')
+    check_matches(
+        result.err, r"there is no type 'struct conn': \./plain\.so has no debug information; install the debug symbols of "
+        r"its package \(PACKAGE-dbgsym of the PACKAGE that 'dpkg -S plain\.so' names, on Debian\)",
+        'sentence without debug information')
     result = record('-p', './libconn.so:send_conn ((struct conn *)arg0)->df', '--types', './app', '--', './app')
     check("'struct conn' has no member 'df'; it has: fd, peer" in result.err, 'sentence about a member', result.err)
     run('strip', '-o', 'stripped', './app').ok()

@@ -291,6 +291,12 @@ Operations, on a stack of 64-bit values:
 def test_words_are_refused_where_they_are_wrong():
     for spec, sentence in (
         ('libc:malloc /arg0 > 5', "column 13: expected '/' at the end of the filter, as in /arg0 > 4K/"),
+        ('libc:malloc arg0 / 2', "column 18: expected '/' at the end of the filter, as in /arg0 > 4K/; an expression "
+         'with blanks stands in brackets, as in (a / b)'),
+        ('libc:malloc arg0 + 2', 'column 19: expected an offset of at most 31 bits and what it is from, such as '
+         '+8(%di); an expression with blanks stands in brackets, as in (a + b)'),
+        ('libc:malloc arg0 == 2', 'column 18: expected what to record: arg0, %REGISTER, $stackN, \\NUMBER or '
+         '(EXPRESSION); an expression with blanks stands in brackets, as in (a + b)'),
         ('libc:malloc /1/ /2/', 'column 18: a probe has one filter; join two conditions with &&'),
         ('libc:malloc if', 'column 15: expected a value, such as arg0, %di or 42'),
         ('libc:malloc /retval/', "column 14: 'retval' is known at a function's return only; write -r or %return"),

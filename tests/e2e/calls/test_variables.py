@@ -316,6 +316,7 @@ peers fd_=3 name_="one"
 
 LIST = r'''
 enum kind { TREE, LEAF };
+int walks_made, deptha;
 struct node { struct node *next; enum kind kind : 2; unsigned size : 20; char text[8]; };
 __attribute__((noinline)) int walk(struct node *node, int depth) { __asm__ volatile("" :: "r"(node), "r"(depth) : "memory"); return depth; }
 int main(void) { struct node node = { &node }; return walk(&node, 0); }
@@ -372,9 +373,13 @@ A filter lets nothing through then, and an argument is recorded as (fault).
     for words, sentence in (
         ('node->nxet', "column 7: 'struct node' has no member 'nxet'; it has: next, kind, size, text"),
         ('noed', "column 1: there is no variable 'noed' here; visible are: node, depth"),
+        ('depths', "column 1: there is no variable 'depths' here; visible are: depth, node"),
+        ('walk_made', "column 1: there is no variable 'walk_made' here; visible are: node, depth; the nearest global "
+         'variable is walks_made'),
         ('node->kind == LEAVE',
          "column 15: there is no 'LEAVE', and enum kind has none of that name; it has: LEAF, TREE"),
-        ('(struct noed *)arg0', "column 2: there is no type 'struct noed' in the debug information"),
+        ('(struct noed *)arg0', "column 2: there is no type 'struct noed' in the debug information, and the "
+         "nearest is 'node'; --types FILE reads those of FILE, too"),
         ('node.kind', "column 5: this is a 'struct node *': write '->' in place of '.'"),
         ('node->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->next->kind',
          'column 1: the expression has more than 20 divisions and reads of memory'),

@@ -316,6 +316,12 @@ def test_debug_files_are_those_of_their_build(tmp):
         result = record(*words, *(word for name in debug_files for word in ('--debug-file', name)), '--', './app')
         check_equal(result.status, 2, f'status with {debug_files}')
         check_matches(result.err, refused, f'sentence about {debug_files}')
+    # a program without any names: those of its functions are in the debug information
+    run('strip', '-o', 'bare', 'app').ok()
+    record('--debug-file', 'app.dbg', '-p', './bare:work count', '--', './bare').ok()
+    for spec in ('./bare:work count', './bare:work'):
+        result = record('--debug-file', 'other.dbg', '-p', spec, '--', './bare').ended(2)
+        check_matches(result.err, refused.replace('app', 'bare'), f'sentence about {spec}')
     (tmp / 'options').write_text(f'--debug-file app.dbg\n-p ./app:app.c:{step} total\n')
     record('--config', 'options', '--', './app').ok()
     check_equal(event_counts(), {f'app:app.c:{step}': 4}, 'by a file of options')

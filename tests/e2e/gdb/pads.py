@@ -109,10 +109,19 @@ def let_run(client):
     client.send(packet('vCont;c'))
 
 
+def halt(client):
+    """Whether ^C alone has stopped it. Where a hit comes first ^C waits, and is taken, too."""
+    is_stopped_by_it = client.interrupt()[:3] == 'T02'
+    if not is_stopped_by_it:
+        while client.ask('vCont;c')[:3] != 'T02':
+            pass
+    return is_stopped_by_it
+
+
 def is_quiet(client):
     let_run(client)
     time.sleep(0.1)
-    return client.interrupt()[:3] == 'T02'
+    return halt(client)
 
 
 def mappings(pid):

@@ -100,6 +100,17 @@ def texts(client, n, part):
     return text
 
 
+def count(text):
+    """Of a thread that prints n, n + 1, …: what is wrong with the numbers and the losses, or nothing. The last lines
+    may be of a loss that is told before its time: hits after the last text."""
+    numbers = [int(line) for line in text.splitlines() if line.isdigit()]
+    lost = sum(int(n) for n in re.findall(r'^\((\d+) hits printed faster', text, re.MULTILINE))
+    if any(a >= b for a, b in zip(numbers, numbers[1:])):
+        return 'their order'
+    left_out = numbers[-1] - numbers[0] + 1 - len(numbers)
+    return '' if left_out <= lost else f'{left_out} left out, {lost} lost'
+
+
 def test_all_threads_print_and_none_stops(tmp):
     build_hot(tmp)
     process, stub, client = served(3)
@@ -151,7 +162,8 @@ def test_a_condition_in_a_pad(tmp):
 
 @timeout(120)
 def test_signals_at_a_hit_in_a_pad(tmp):
-    """Each hit prints once: a thread that a signal stops at the instruction goes on from the hit that it has had."""
+    """Each hit prints once, or is told to be lost: a thread that a signal stops in the pad or behind it goes on from
+    there."""
     build_hot(tmp, source=LONELY)
     process, stub, client = served()
     hot, signals = address_of(process.pid, 'hot'), address_of(process.pid, 'signals')
@@ -160,15 +172,15 @@ def test_signals_at_a_hit_in_a_pad(tmp):
     check_equal(client.ask(f'Z0,{hot:x},1{both}'), 'OK', 'inserted')
     let_run(client)
     eventually(lambda: has_pads(process.pid), 'there are pads')
-    lines = []
+    text = ''
     for _ in range(300):
         os.kill(process.pid, signal.SIGUSR1)
-        lines += texts(client, 1, '\n').split()
+        text += texts(client, 1, '\n')
     client.send(b'\x03')
     while (reply := client.reply()).startswith('O'):
-        lines += bytes.fromhex(reply[1:]).decode().split()
+        text += bytes.fromhex(reply[1:]).decode()
     check_equal(reply[:3], 'T02', 'stopped by ^C alone')
-    check_equal(lines, [str(n) for n in range(int(lines[0]), int(lines[0]) + len(lines))], 'hits')
+    check_equal(count(text), '', 'what is wrong with the hits')
     check(client.word(signals) > 10, 'its handler has run', client.word(signals))
     client.ask(f'z0,{hot:x},1')
     finish(process, client, stub)

@@ -9,10 +9,10 @@ import socket
 import time
 from pathlib import Path
 
-from debugging import (SERVER, Client, address_of, advances, build, kill_front, kill_hub, listen, loop, offer, packet,
-                       start_gdb, state_of)
-from kymotest import (KYMO, check, check_equal, check_text_intact, check_untraced, eventually, need_root, run, start,
-                      timeout)
+from debugging import (SERVER, Client, address_of, advances, build, gdb, kill_front, kill_hub, listen, loop, offer,
+                       packet, start_gdb, state_of, thread_of)
+from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, check_untraced, eventually, need_root,
+                      run, start, timeout)
 from pads import FALSE, RSI, build_hot, equal, let_run
 import seeds
 
@@ -92,6 +92,38 @@ def test_a_gdb_that_is_killed_at_any_moment(tmp):
         client.kill()
         stub.end().ok()
         is_left_alone(process)
+
+
+def test_a_process_outlives_a_function_that_gdb_has_called(tmp):
+    """The call ends in SIGSEGV where the stack is no code: gdb takes that for its breakpoint. It is not the program's."""
+    build(tmp)
+    process = loop(tmp)
+    for stop in [], ['tbreak work', 'continue']:
+        for leave in 'detach', 'disconnect', 'python gdb.flush(); os.kill(os.getpid(), 9)':
+            stub, path = offer('--pid', process.pid)
+            out = gdb(f'target remote {path}', *stop, 'python import os', 'print work(3, &here)', leave).out
+            check_matches(out, r'^\$1 = 24$')
+            stub.end().ok()
+            is_left_alone(process)
+
+
+def test_a_signal_that_was_told_outlives_a_function_that_gdb_has_called(tmp):
+    build(tmp)
+    process = loop(tmp)
+    stub, path = offer('--pid', process.pid)
+    out = gdb(f'target remote {path}', 'handle SIGUSR1 stop pass', f'python import os; os.kill({process.pid}, 10)',
+              'continue', 'print work(3, &here)', 'print counter', 'detach').out
+    check_matches(out, r'received signal SIGUSR1')
+    before = int(re.search(r'^\$2 = (\d+)$', out, re.MULTILINE).group(1))
+    stub.end().ok()
+    is_left_alone(process)
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    after = client.word(address_of(process.pid, 'counter'))
+    check(after >= before + 1000, f'the handler ran: counter {before}, then {after}')
+    client.close()
+    stub.end().ok()
 
 
 @timeout(300)
@@ -175,6 +207,30 @@ def test_what_was_launched_runs_on_when_the_stub_is_killed(tmp):
         check_untraced(pid)
         os.kill(pid, signal.SIGKILL)
         eventually(lambda: state_of(pid) in ('gone', 'Z'), 'it has ended')
+
+
+def test_what_was_launched_dies_with_the_stub_where_that_was_asked_for(tmp):
+    build(tmp)
+    endings = ((kill_front, True), (kill_hub, True), (lambda stub: stub.end(signal.SIGTERM), False),
+               (lambda stub: client.close(), False))
+    for ending, kills in endings:
+        stub, path = offer('--exit-kill', '--', './app', 'loop')
+        client = Client(path)
+        pid = thread_of(client.begin())
+        client.ask(f'Z0,{address_of(pid, "main"):x},1')
+        check_equal(client.ask('vCont;c')[:3], 'T05', 'a hit')
+        client.send(packet('vCont;c'))
+        ending(stub)
+        if kills:
+            eventually(lambda: state_of(pid) in ('gone', 'Z'), 'the program is killed')
+            continue
+        stub.end()
+        check_untraced(pid)
+        check(state_of(pid) in 'SR', 'it runs on', state_of(pid))
+        os.kill(pid, signal.SIGKILL)
+    process = loop(tmp)
+    run(KYMO, 'gdb', '--exit-kill', '--pid', process.pid).wrong_words(
+        f'--exit-kill requires a command: process {process.pid} was not started by kymo')
 
 
 def test_a_client_that_comes_again(tmp):

@@ -3,11 +3,13 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import xml.etree.ElementTree
 from pathlib import Path
 
 from debugging import SERVER, Client, build, by_stdio, listen, loop, packet, threads_of
-from kymotest import NOBODY, alone, check, check_equal, check_matches, eventually, need_root, program, run, skip, start
+from kymotest import (NOBODY, alone, at_end, check, check_equal, check_matches, eventually, need_root, program, run,
+                      skip, start)
 
 STRANGE = 'a) <b> &"c"'
 # Reads of a FUSE file get no answer. A child of the user argv[2] has a page of the file locked by a read, and maps the
@@ -269,3 +271,56 @@ def test_a_process_of_another_user_that_holds_its_memory_holds_no_stub(tmp):
     client.send(packet('k'))
     client.close()
     stub.end()
+
+
+MADE = r"""
+#include <stdio.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <unistd.h>
+int main(void)
+{
+	int shm = shmget(IPC_PRIVATE, 4096, 0640), sem = semget(IPC_PRIVATE, 3, 0600), msg = msgget(IPC_PRIVATE, 0666);
+	struct { long type; char text[5]; } message = { 1, "text" };
+	shmdt(shmat(shm, NULL, 0));
+	msgsnd(msg, &message, sizeof(message.text), 0);
+	printf("ready %d %d %d\n", shm, sem, msg);
+	fflush(stdout);
+	read(0, message.text, 1);
+	shmctl(shm, IPC_RMID, NULL);
+	semctl(sem, 0, IPC_RMID);
+	msgctl(msg, IPC_RMID, NULL);
+	return 0;
+}
+"""
+
+
+@alone
+def test_what_is_no_processes_is_listed_as_by_gdbserver(tmp):
+    """Shared memory, semaphores, queues, modules and sockets."""
+    build(tmp)
+    (tmp / 'made.c').write_text(MADE)
+    run('gcc', '-w', '-o', tmp / 'made', tmp / 'made.c').ok()
+    made = start('./made')
+    at_end(made.end)
+    ids = made.wait_for(r'^ready (\d+) (\d+) (\d+)$').groups()
+    texts = {}
+    for name in 'ours', 'theirs':
+        server, port = listen('localhost:0', './app', server=SERVER if name == 'ours' else program('gdbserver'))
+        client = Client(port)
+        client.begin('xmlRegisters=i386')
+        texts[name] = {type: rows(client, type) for type in ('shm', 'semaphores', 'msg', 'modules', 'sockets')}
+        client.close()
+        server.end(signal.SIGTERM)
+    made.end().ended(0)
+    for type, key, id in zip(('shm', 'semaphores', 'msg'), ('shmid', 'semid', 'msqid'), ids):
+        ours, theirs = ([{column: (value or '').strip() for column, value in row.items()} for row in texts[name][type]
+                         if row[key] == id] for name in ('ours', 'theirs'))  # its times end with a newline
+        check_equal(ours, theirs, type)
+        check_equal(len(ours), 1, f'items of {type}')
+    check_equal(texts['ours']['modules'], texts['theirs']['modules'], 'modules')
+    listening = [[row for row in texts[name]['sockets'] if row['state'] == 'LISTEN'] for name in ('ours', 'theirs')]
+    for row in listening[1]:
+        check(row in listening[0] or row['local address'] == '127.0.0.1', 'a socket that listens', row, listening[0])

@@ -2,10 +2,13 @@
 import os
 import re
 import signal
+import time
+from pathlib import Path
 
-from debugging import (Client, address_of, advances, build, loop, offer, packet, send_to_thread, start_batch,
+from debugging import (Client, address_of, advances, build, hub_of, loop, offer, packet, send_to_thread, start_batch,
                        thread_of, threads_of)
-from kymotest import check, check_equal, check_matches, need_root, run, skip, start, timeout
+from kymotest import check, check_equal, check_matches, eventually, need_root, run, skip, start, timeout
+import processes
 
 RIP, MXCSR = 16 * 8, 532  # offsets in the reply to g
 
@@ -67,6 +70,7 @@ def test_monitor_help_lists_what_there_is(tmp):
     for command in ('help', 'exit', 'set pads', 'set debug ', 'set remote-debug', 'set debug-format',
                     'set libthread-db-search-path'):
         check(f'\n  {command}' in text, f'{command} is listed', text)
+    check('Quit GDBserver' in text, 'words by which tools know gdbserver', text)
     for command in 'set debug 1', 'set remote-debug 0', 'set debug-format none', 'set libthread-db-search-path /x':
         check(client.ask('qRcmd,' + command.encode().hex())[:1] not in 'EO', f'{command} is taken')
     client.close()
@@ -336,5 +340,102 @@ def test_an_interrupt_takes_the_place_of_no_event_that_waits(tmp):
     for i, thread in enumerate(threads):
         made = client.word(counts + 8 * i) - first[i]
         check(made <= told[thread] + 1, f'thread {i}: each call was told, but for one that had begun', made, told)
+    client.close()
+    stub.end().ok()
+
+
+BREAKING = r"""
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int hit(int n);
+__asm__(".p2align 12; .globl hit; .type hit, @function; hit: nop; lea 1(%rdi), %eax; ret; .size hit, . - hit");
+__attribute__((noinline, aligned(4096))) void take_away(void) { munmap(hit, 4096); }
+volatile int count, takes;
+int main(void)
+{
+	puts("ready");
+	fflush(stdout);
+	for (;; usleep(1000)) {
+		if (takes)
+			take_away();
+		else
+			count = hit(count);
+	}
+}
+"""
+
+
+def test_what_a_client_writes_where_a_breakpoint_was_is_the_programs(tmp):
+    (tmp / 'app.c').write_text(BREAKING)
+    run('gcc', '-o', tmp / 'app', tmp / 'app.c').ok()
+    process = start('./app')
+    process.wait_for('^ready')
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    hit = address_of(process.pid, 'hit')
+    check_equal(client.ask(f'Z0,{hit:x},1'), 'OK', 'a breakpoint')
+    check('swbreak:;' in client.ask('vCont;c'), 'it is hit')
+    check_equal(client.ask(f'z0,{hit:x},1'), 'OK', 'it goes')
+    before = client.ask(f'm{hit:x},1')
+    check_equal(client.ask(f'M{hit:x},1:cc'), 'OK', 'another one, as a write')
+    told = client.ask('vCont;c')
+    check_equal(told[:3], 'T05', 'the signal of the instruction')
+    check('swbreak' not in told, 'it is not of a breakpoint of the client', told)
+    check_equal(client.ask(f'm{hit:x},1'), 'cc', 'what is there')
+    check_equal(client.ask(f'P10={hit.to_bytes(8, "little").hex()}'), 'OK', 'the thread is moved back')
+    never = f'Z0,{hit:x},1;X3,220027'  # 0, and the end
+    check_equal(client.ask(never), 'OK', 'a breakpoint whose condition never holds')
+    client.send(packet('vCont;c'))
+    time.sleep(0.1)
+    check_equal(client.interrupt()[:3], 'T02', 'the instruction was passed')
+    check_equal(client.ask(f'z0,{hit:x},1'), 'OK', 'it goes')
+    check_equal(client.ask('vCont;c')[:3], 'T05', 'the signal of the instruction')
+    client.ask(f'M{hit:x},1:{before}')
+    client.ask(f'P10={hit.to_bytes(8, "little").hex()}')
+    client.close()
+    stub.end().ok()
+    advances(process)
+
+
+def test_a_breakpoint_whose_code_has_gone_is_removed_with_an_error(tmp):
+    """gdb warns of that."""
+    (tmp / 'app.c').write_text(BREAKING)
+    run('gcc', '-o', tmp / 'app', tmp / 'app.c').ok()
+    process = start('./app')
+    process.wait_for('^ready')
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    hit, takes = (address_of(process.pid, name) for name in ('hit', 'takes'))
+    check_equal(client.ask(f'Z0,{hit:x},1'), 'OK', 'a breakpoint')
+    check_equal(client.ask(f'M{takes:x},4:01000000'), 'OK', 'its page is to go')
+    client.send(packet('vCont;c'))
+    eventually(lambda: not any(mapping.start <= hit < mapping.end for mapping in processes.maps(process.pid)),
+               'the page has gone')
+    check_equal(client.interrupt()[:3], 'T02', 'what ^C makes')
+    check_equal(client.ask(f'z0,{hit:x},1'), 'E01', 'it goes')
+    check_equal(client.ask(f'z0,{hit:x},1'), 'OK', 'nothing is there')
+    client.close()
+    stub.end().ok()
+    advances(process)
+
+
+def test_a_breakpoint_in_data_costs_one_look_at_the_mappings(tmp):
+    """gdb sets one on the stack for each function that it calls, and goes on without an answer after two seconds."""
+    process, stub, client = served(tmp, 'many')
+    check(len(threads_of(process.pid)) > 100, 'it has many threads')
+    hub, here = hub_of(stub), address_of(process.pid, 'here')
+
+    def n_read():
+        return int(re.search(r'^rchar: (\d+)', Path(f'/proc/{hub}/io').read_text(), re.MULTILINE).group(1))
+
+    mappings = len(Path(f'/proc/{process.pid}/maps').read_text())
+    for _ in range(2):
+        before = n_read()
+        check_equal(client.ask(f'Z0,{here:x},1'), 'OK', 'inserted')
+        check(n_read() - before < 8 * mappings, 'bytes read, of which the mappings are', n_read() - before, mappings)
+    check_equal(client.ask(f'z0,{here:x},1'), 'OK', 'removed')
     client.close()
     stub.end().ok()

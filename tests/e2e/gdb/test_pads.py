@@ -6,8 +6,8 @@ import time
 
 from debugging import SERVER, Client, address_of, by_stdio, gdb, kill_hub, offer, state_of
 from kymotest import KYMO, check, check_equal, check_matches, check_text_intact, eventually, kymo, run, start, timeout
-from pads import (FALSE, ON, RDI, RSI, SOURCE, TRUE, all_threads, build_hot, condition_at, equal, finish, has_pads,
-                  is_quiet, let_run, mappings, registers, served, symbol_of)
+from pads import (FALSE, ON, RDI, RSI, SOURCE, TRUE, all_threads, build_hot, condition_at, equal, finish, halt,
+                  has_pads, is_quiet, let_run, mappings, registers, served, symbol_of)
 
 KILLS = int(os.environ.get('KYMO_KILLS', 10))
 
@@ -387,12 +387,12 @@ def test_a_recording_joins_and_leaves(tmp):
     client.ask(f'Z0,{hot:x},1;{equal(RDI, 1 << 30)}')
     let_run(client)
     eventually(lambda: has_pads(process.pid), 'there are pads')
-    client.interrupt()
+    halt(client)
     for location in './app:poke', './app:hot':
         recorder = start_joining(process.pid, location)
         let_run(client)
         time.sleep(0.2)
-        client.interrupt()
+        halt(client)
         check_equal(client.ask(f'z0,{hot:x},1') + client.ask(f'Z0,{hot:x},1;{TRUE}'), 'OKOK', 'inserted')
         for _ in range(5):
             check_equal(client.ask('vCont;c')[:3], 'T05', 'a hit')

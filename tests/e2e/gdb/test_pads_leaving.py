@@ -1,7 +1,7 @@
 """Pads that cannot be taken out at once: code that cannot be written, and attempts that fail."""
 import signal
 
-from debugging import address_of, packet
+from debugging import Client, address_of, kill_hub, offer, packet
 from kymotest import check, check_equal, eventually, timeout
 from pads import (FALSE, build_hot, code_of, come_to_a_handler_that_stays, finish, has_pads, is_quiet, let_run,
                   memories, put, served, word_of)
@@ -117,5 +117,38 @@ def test_an_attempt_that_fails(tmp):
     client.ask(f'Z0,{hot:x},1;{FALSE}')
     eventually(lambda: is_quiet(client) and not memories(process.pid) & old and has_pads(process.pid),
                'it is gone, and there is another one')
+    client.ask(f'z0,{hot:x},1')
+    finish(process, client, stub)
+
+
+@timeout(120)
+def test_what_a_dead_stub_has_left_is_not_written_over_the_next_ones_jumps(tmp):
+    """Its pad stays, as a thread may return into it. The trampoline there still leads to it, and the text does not."""
+    build_hot(tmp, source=HOLDING.replace('100000', 'again').replace('hot(long n)', 'hot(long n, long again)').replace(
+        'hot(n)', 'hot(n, 1)'))
+    process, stub, client = served()
+    hot, hold, holds = (address_of(process.pid, name) for name in ('hot', 'hold', 'holds'))
+    code = bytes.fromhex(client.ask(f'm{hot:x},{SIZE:x}'))
+    old = come_to_a_handler_that_stays(process, client)
+    check_equal(code_of(process.pid, hot, SIZE), b'\xe9' + code[1:], 'a jump that has changed one byte')
+    client.send(packet('vCont;C1e'))
+    eventually(lambda: word_of(process.pid, holds) == 1, 'the handler runs')
+    kill_hub(stub)
+    client.close()
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    client.ask('qRcmd,' + 'set pads 1'.encode().hex())
+    client.ask(f'Z0,{hot:x},1;{FALSE}')
+    check(is_quiet(client), 'nothing stops it')
+    check(old < memories(process.pid), 'the old pad is there, and a new one')
+    jump = code_of(process.pid, hot, SIZE)
+    check(jump[:1] == b'\xe9' and jump[1:] != code[1:], 'a jump of more bytes', jump)
+    for _ in range(3):
+        check(is_quiet(client), 'nothing stops it')
+        check_equal(code_of(process.pid, hot, SIZE), jump, 'the new jump')
+    put(client, hold, 0)
+    eventually(lambda: is_quiet(client) and not memories(process.pid) & old, 'the old pad is gone')
+    check_equal(code_of(process.pid, hot, SIZE), jump, 'the new jump')
     client.ask(f'z0,{hot:x},1')
     finish(process, client, stub)

@@ -7,7 +7,8 @@ import stat
 from pathlib import Path
 
 from debugging import SERVER, advances, build, gdb, listen, loop, offer
-from kymotest import KYMO, check, check_equal, check_matches, check_text_intact, check_untraced, kymo, run
+from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, check_untraced, kymo,
+                      run, run_on_terminal)
 
 
 def test_tcp_is_on_loopback_and_lines_are_gdbservers(tmp):
@@ -179,9 +180,13 @@ def test_addresses_that_do_not_serve_are_told_in_gdbservers_words(tmp):
     build(tmp)
     result = run(SERVER, '--once', 'tcp8:123:2345', './app').ended(1)
     check_matches(result.err, r'^kymo: tcp8:123:2345: cannot resolve name: ')
+    check_matches(result.err, "^try 'kymo-gdbserver --help'$")
     check('not found' not in result.err, 'the program is there', result.err)
     server, port = listen(':0', './app')
-    result = run(SERVER, '--once', f':{port}', './app').ended(1)
-    check_matches(result.err, r"Can't bind address: Address already in use\.$")
+    words = [f'kymo: cannot listen at localhost:{port}.', "Can't bind address: Address already in use.", 'Exiting']
+    command = [SERVER, '--once', f'localhost:{port}', './app']
+    check_equal(run(*command).ended(1).err.splitlines()[-3:], words, 'what a pipe gets')
+    result = run_on_terminal(*command, columns=50).ended(1)
+    check_equal(result.out.splitlines()[-3:], words, 'what a narrow terminal gets')
     gdb(f'target remote :{port}', 'kill').ok()
     server.end().ok()

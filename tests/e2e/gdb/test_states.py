@@ -6,9 +6,9 @@ import signal
 import time
 from pathlib import Path
 
-from debugging import (Client, address_of, advances, build, gdb, listen, loop, offer, packet, send_to_thread, state_of,
-                       thread_of, threads_of)
-from kymotest import check, check_equal, check_untraced, eventually, skip, timeout, waits
+from debugging import (Client, address_of, advances, build, by_stdio, gdb, listen, loop, offer, packet,
+                       send_to_thread, state_of, thread_of, threads_of)
+from kymotest import check, check_equal, check_matches, check_untraced, eventually, skip, timeout, waits
 from held_files import HeldFile
 import debug_registers
 
@@ -119,6 +119,34 @@ def test_watchpoints_go_with_their_client(tmp):
     advances(process)
 
 
+def test_threads_and_children_made_while_all_registers_watch_have_registers(tmp):
+    if not debug_registers.work():
+        skip('debug registers of this machine do nothing')
+    build(tmp)
+    process = loop(tmp, 'workers')
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin('multiprocess+;swbreak+;fork-events+')
+    go, code = address_of(process.pid, 'go'), address_of(process.pid, 'special') & ~0xfff
+    watches = [f'2,{code + 16 * i:x},8' for i in range(4)]  # no instruction writes there
+    n = len(threads_of(process.pid))
+    client.ask(f'M{go:x},8:{(61).to_bytes(8, "little").hex()}')  # a worker makes a thread
+    check_equal([client.ask('Z' + watch) for watch in watches], ['OK'] * 4, 'watchpoints')
+    client.send(packet('vCont;c'))
+    eventually(lambda: len(threads_of(process.pid)) > n, 'there is a new thread')
+    check_equal(client.interrupt()[:3], 'T02', 'what ^C makes')
+    check_equal([client.ask('z' + watch) for watch in watches], ['OK'] * 4, 'they go')
+    check_equal([client.ask('Z' + watch) for watch in watches], ['OK'] * 4, 'they come, in the new thread, too')
+    client.ask(f'M{go:x},8:{(21).to_bytes(8, "little").hex()}')  # a worker forks
+    told = client.ask('vCont;c')
+    child = int(re.search(r'fork:p([0-9a-f]+)\.', told).group(1), 16)
+    check_equal(client.ask(f'Hgp{child:x}.{child:x}'), 'OK', 'the child')
+    check_equal([client.ask('Z' + watch) for watch in watches], ['OK'] * 4, 'watchpoints of the child')
+    client.close()
+    stub.end().ok()
+    advances(process)
+
+
 def test_an_interrupt_is_told_although_breakpoints_are_hit(tmp):
     build(tmp)
     process = loop(tmp)
@@ -132,6 +160,27 @@ def test_an_interrupt_is_told_although_breakpoints_are_hit(tmp):
         if not replies[0].startswith('T02'):
             replies.append(client.ask('vCont;c'))
         check_equal(replies[-1][:3], 'T02', f'what is told at last, {replies}')
+    client.close()
+    stub.end().ok()
+    advances(process)
+
+
+def test_an_interrupt_that_comes_while_nothing_runs_waits(tmp):
+    """The client sends it while a stop is on its way. The threads that go on next stop by it, once."""
+    build(tmp)
+    process = loop(tmp)
+    stub, path = offer('--pid', process.pid)
+    client = Client(path)
+    client.begin()
+    counter = address_of(process.pid, 'counter')
+    client.send(b'\x03\x03')
+    before = client.word(counter)
+    check_equal(client.ask('vCont;c')[:3], 'T02', 'what is told')
+    check_equal(client.word(counter), before, 'what the program counts, which has not run')
+    client.send(packet('vCont;c'))
+    advances(process)
+    check_equal(client.interrupt()[:3], 'T02', 'what ^C makes')
+    client.send(b'\x03')
     client.close()
     stub.end().ok()
     advances(process)
@@ -232,6 +281,92 @@ def test_a_parent_in_vfork_counts_as_standing(tmp):
     check(time.monotonic() - before < 4, 'it is told before the child has ended')
     client.send(packet('k'))
     stub.end().ok()
+
+
+def test_a_signal_that_is_passed_is_told_during_a_step(tmp):
+    """The step would end in its handler, if it has one."""
+    build(tmp)
+    stub, path = offer('--', './app', 'spin')
+    client = Client(path)
+    pid = thread_of(client.begin())
+    at = address_of(pid, 'spin_at')
+    check_equal(client.ask(f'Z0,{at:x},1'), 'OK', 'a breakpoint')
+    check('swbreak' in client.ask('vCont;c'), 'the breakpoint is hit')
+    client.ask(f'z0,{at:x},1')
+    check_equal(client.ask(f'QPassSignals:{USR1}'), 'OK', 'signals are passed')
+    for step in 's', f'r{at:x},{at + 16:x}':
+        send_to_thread(pid, pid, signal.SIGUSR1)
+        check_equal(client.ask(f'vCont;{step}:p{pid:x}.{pid:x}')[:3], f'T{USR1}', 'what the step meets')
+    client.send(packet(f'vCont;C{USR1}'))
+    check_equal(client.reply()[:3], 'W05', 'the program has a handler')
+    stub.end().ok()
+
+
+def test_the_return_of_vfork_is_told_after_its_end(tmp):
+    build(tmp)
+    for goes_on in 'c', 's':
+        stub, path = offer('--', './app', 'vfork')
+        client = Client(path)
+        client.begin('multiprocess+;vfork-events+')
+        check_equal(client.ask('QCatchSyscalls:1;3a'), 'OK', 'vfork is caught')
+        check('syscall_entry:3a;' in client.ask('vCont;c'), 'the call')
+        told = client.ask('vCont;c')
+        child = int(re.search(r'vfork:p([0-9a-f]+)\.', told).group(1), 16)
+        check_equal(client.ask(f'D;{child:x}'), 'OK', 'the child is let go of')
+        check('vforkdone:;' in client.ask('vCont;c'), 'the end of the vfork')
+        check('syscall_return:3a;' in client.ask(f'vCont;{goes_on}'), 'its return')
+        check_equal(client.ask('QCatchSyscalls:0'), 'OK', 'nothing is caught')
+        client.ask('QPassSignals:14')
+        check_equal(client.ask('vCont;c')[:3], 'W05', 'the program goes on')
+        stub.end().ok()
+
+
+def test_a_step_over_vfork_ends_behind_its_call(tmp):
+    build(tmp)
+    stub, path = offer('--', './app', 'vfork')
+    client = Client(path)
+    pid = thread_of(client.begin('multiprocess+;vfork-events+'))
+    check_equal(client.ask('QCatchSyscalls:1;3a'), 'OK', 'vfork is caught, to find its call')
+    at = client.ask('vCont;c')
+    check('syscall_entry:3a;' in at, 'the call', at)
+    pc = int.from_bytes(bytes.fromhex(re.search(';10:([0-9a-f]+);', at).group(1)), 'little')
+    check_equal(client.ask('QCatchSyscalls:0'), 'OK', 'nothing is caught')
+    told = client.ask(f'vCont;s:p{pid:x}.{pid:x}')
+    child = int(re.search(r'vfork:p([0-9a-f]+)\.', told).group(1), 16)
+    check_equal(client.ask(f'D;{child:x}'), 'OK', 'the child is let go of')
+    check('vforkdone:;' in client.ask('vCont;c'), 'the end of the vfork')
+    for n, behind in (1, 0), (2, 1):  # push %rdi
+        told = client.ask(f'vCont;s:p{pid:x}.{pid:x}')
+        if told.startswith('T14'):  # SIGCHLD comes first
+            told = client.ask(f'vCont;s:p{pid:x}.{pid:x}')
+        check(f';10:{(pc + behind).to_bytes(8, "little").hex()};' in told, f'step {n}', told)
+    client.send(packet('k'))
+    stub.end().ok()
+
+
+def test_the_return_of_a_vfork_that_was_not_caught_is_told_as_its_own(tmp):
+    build(tmp)
+    stub, path = offer('--', './app', 'vfork')
+    client = Client(path)
+    client.begin('multiprocess+;vfork-events+')
+    child = int(re.search(r'vfork:p([0-9a-f]+)\.', client.ask('vCont;c')).group(1), 16)
+    check_equal(client.ask(f'D;{child:x}'), 'OK', 'the child is let go of')
+    check_equal(client.ask('QCatchSyscalls:1'), 'OK', 'all calls are caught')
+    client.ask('QPassSignals:14')
+    check('vforkdone:;' in client.ask('vCont;c'), 'the end of the vfork')
+    check('syscall_return:3a;' in client.ask('vCont;c'), 'its return')
+    check('syscall_entry:' in client.ask('vCont;c'), 'the next call')
+    client.send(packet('k'))
+    stub.end().ok()
+
+
+def test_a_fault_at_a_breakpoint_is_told_although_its_signal_is_passed(tmp):
+    """gdb calls functions so that they return to a breakpoint on the stack."""
+    build(tmp)
+    out = by_stdio('./app', 'break work', 'continue', 'delete', 'handle SIGSEGV nostop noprint pass',
+                   'print (int)work(40, &here) + 1', 'continue').ok().out
+    check_matches(out, r'^\$1 = ')
+    check_matches(out, 'exited with code 05')
 
 
 def test_a_stub_ends_although_a_thread_sleeps_in_the_kernel(tmp):

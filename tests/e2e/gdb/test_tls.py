@@ -72,6 +72,14 @@ def test_each_thread_has_its_own(tmp):
     check_equal(values(out), ['102', '101', '100', '1', '1', '1', '102', '101', '55'], 'values')
 
 
+def test_threads_are_found_by_what_the_program_knows_them_by(tmp):
+    build(tmp)
+    numbers = ' + '.join(f'str(gdb.selected_inferior().thread_from_handle(gdb.parse_and_eval("threads[{i}]")).num)'
+                         for i in (1, 0))
+    out = by_stdio('./app', 'break standing', 'continue', 'up', f'python print("threads", {numbers})', 'kill').ok().out
+    check_matches(out, '^threads 32$')
+
+
 def test_a_library_that_came_later(tmp):
     """It has no block in a thread that has not used it."""
     build(tmp)

@@ -4,7 +4,7 @@ import re
 import signal
 from pathlib import Path
 
-from debugging import SERVER, Client, address_of, gdb, kill_hub, listen, offer
+from debugging import SERVER, Client, address_of, gdb, kill_hub, listen, offer, thread_of
 from kymotest import check, check_equal, check_matches, eventually, start
 from pads import FALSE, build_hot, code_of, let_run, served
 from pads import SOURCE as HOT
@@ -59,6 +59,22 @@ def test_strings(tmp):
     check_matches(result.out, r'\$1 = 0x[0-9a-f]+ <buffer> "a text"')
     check_matches(result.out + result.err, r"\$2 = 120 'x'")
     check_matches(result.out + result.err, r'\$3 = <unavailable>|Cannot access')
+
+
+def test_a_location_that_was_not_defined_is_no_error(tmp):
+    """gdb asks for one at which the condition has no meaning, as in another function of that name. Its user's command
+    would end by an error."""
+    build_hot(tmp, source=SOURCE)
+    stub, path = offer('--', './app')
+    client = Client(path)
+    client.begin()
+    check_equal(client.ask('QTDP:1:401000:E:0:0'), 'OK', 'defined')
+    check_equal(client.ask('qTP:1:401000'), 'V0:0', 'a tracepoint')
+    check_equal(client.ask('qTP:1:402000'), '', 'another location of it')
+    check_equal(client.ask('qTP:1'), 'E01', 'no location')
+    client.ask('vKill;%x' % thread_of(client.ask('?')))
+    client.close()
+    stub.end()
 
 
 def test_passes_end_the_run(tmp):

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -151,8 +152,58 @@ static void protect_from_below(void)
 	visit(node);
 }
 
+/* A system call as 32-bit programs make it. */
+#ifdef OTHER_CALL
+long call_as_32_bit(long number)
+{
+	__asm__ volatile("int $0x80" : "+a"(number) : : "memory");
+	return number;
+}
+#endif
+
+static char *page_of(const void *address)
+{
+	return (char *)((unsigned long)address & ~4095ul);
+}
+
+/* A system call where its file has none, in code that never runs. */
+__attribute__((used, noinline)) void patched(void)
+{
+	__asm__ volatile("nop; nop; nop; nop");
+}
+
+static void patch(void)
+{
+	char *at = (char *)patched;
+
+	mprotect(page_of(at), 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+	while (*(unsigned short *)at != 0x9090)
+		at++;
+	*(volatile unsigned short *)at = 0x050f;
+	mprotect(page_of(at), 8192, PROT_READ | PROT_EXEC);
+}
+
+#define PIECE (64ul << 20)
+#define PIECES 66ul
+
+/* More than 4 GiB in memory: the same piece again and again. */
+static void *map_much(void)
+{
+	char *much = mmap(NULL, PIECE * PIECES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int piece = memfd_create("piece", MFD_CLOEXEC);
+
+	if (ftruncate(piece, PIECE))
+		abort();
+	for (size_t i = 0; i < PIECES; i++)
+		mmap(much + i * PIECE, PIECE, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_POPULATE, piece, 0);
+	close(piece);
+	return much;
+}
+
 int main(void)
 {
+	void *much = NULL;
+	char *data = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char line[64];
 
 	nodes = calloc(10, sizeof(*nodes));
@@ -191,6 +242,20 @@ int main(void)
 			map_text_again();
 		else if (!strcmp(line, "below"))
 			protect_from_below();
+		else if (!strcmp(line, "grow code"))
+			mremap(page_of(main), 4096, 8192, 0); /* there is no room */
+		else if (!strcmp(line, "grow data"))
+			data = mremap(data, 4096, 8192, MREMAP_MAYMOVE);
+		else if (!strcmp(line, "soften"))
+			mprotect(page_of(main), 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+		else if (!strcmp(line, "patch"))
+			patch();
+		else if (!strcmp(line, "handle faults"))
+			ioctl(-1, 0xaa00); /* USERFAULTFD_IOC_NEW */
+		else if (!strcmp(line, "much"))
+			much = map_much();
+		else if (!strcmp(line, "little"))
+			munmap(much, PIECE * PIECES);
 		else if (!strcmp(line, "fork"))
 			make_child();
 		else if (!strncmp(line, "load ", 5))

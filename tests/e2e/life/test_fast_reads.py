@@ -2,11 +2,14 @@
 are the same, and the program lives on, whatever it does with its memory."""
 import re
 import signal
+import time
 from pathlib import Path
 
+import kernelcount
+import processes
 import remains
-from kymotest import (KYMO, check, check_equal, check_matches, check_text_intact, events, eventually, fail, program,
-                      record, run, skip, start, start_record)
+from kymotest import (KYMO, check, check_equal, check_matches, check_same, check_text_intact, events, eventually, fail,
+                      program, record, run, skip, start, start_record)
 from killing import NO_LEAKS
 
 HERE = Path(__file__).parent
@@ -16,7 +19,7 @@ CALL = 'process_vm_readv'
 
 
 class Target:
-    """The program, whose system calls strace counts."""
+    """The program, whose system calls the kernel counts."""
     def __init__(self, *options):
         run('gcc', '-O1', '-g', *options, '-o', 'fast_reads', HERE / 'fast_reads.c', '-ldl').ok()
         self.process = start('./fast_reads')
@@ -31,10 +34,7 @@ class Target:
 
     def calls(self, line='walk'):
         """How often it asks the kernel to read memory meanwhile."""
-        tracer = start(program('strace'), '-q', '-e', f'trace={CALL}', '-p', self.pid)
-        eventually(lambda: run('grep', 'TracerPid', f'/proc/{self.pid}/status').out.split()[1] != '0', 'it is traced')
-        self.do(line)
-        return tracer.end(signal.SIGINT).err.count(CALL)
+        return kernelcount.count_calls(self.pid, CALL, lambda: self.do(line))
 
     def until_it_reads_in_place(self, line='walk'):
         """Once the recorder has seen what the reads of one walk want."""
@@ -42,6 +42,11 @@ class Target:
 
     def end(self):
         self.process.end().ok()
+
+
+def plain_record(target, *args):
+    """Without asking for fast reads."""
+    return start_record(target.pid, '-p', SPEC, *args, env=NO_LEAKS)
 
 
 def fast_record(target, *args):
@@ -249,3 +254,212 @@ def test_where_no_sequences_are_the_kernel_reads():
     recorder.end(signal.SIGINT).ok()
     check_values()
     target.end()
+
+
+def until_it_calls(target, line='walk'):
+    eventually(lambda: target.calls(line) > 0, 'the kernel reads')
+
+
+def check_it_goes_on_to_call(target):
+    """For longer than it takes to look at a program."""
+    for _ in range(4):
+        time.sleep(0.5)
+        check(target.calls() > 0, 'the kernel reads')
+
+
+def test_it_is_the_default_once_recording_goes_on():
+    target = Target()
+    recorder = plain_record(target)
+    target.until_it_reads_in_place()
+    target.do('load libsqlite3.so.0')
+    target.until_it_reads_in_place()
+    result = recorder.end(signal.SIGINT).ok()
+    check_equal(result.warnings(), [], 'warnings')
+    check(check_values() >= 1000, 'all walks are recorded')
+    check_text_intact(target.pid)
+    target.end()
+
+
+def test_where_it_does_not_work_nobody_is_told_who_has_not_asked():
+    target = Target()
+    recorder = plain_record(target)
+    target.until_it_reads_in_place()
+    target.do('keys')
+    check(target.calls() > 0, 'the kernel reads')
+    check_equal(recorder.end(signal.SIGINT).ok().warnings(), [], 'warnings')
+    target.end()
+
+
+def test_it_can_be_turned_off():
+    target = Target()
+    recorder = plain_record(target, '--no-fast-reads')
+    check_it_goes_on_to_call(target)
+    recorder.end(signal.SIGINT).ok()
+    check_values()
+    target.end()
+
+
+def changed_by(target, spec, *args):
+    """The lines of text that differ from their files once a recorder has had time."""
+    recorder = start_record(target.pid, '-p', spec, *args, env=NO_LEAKS)
+    target.do('walk')
+    time.sleep(1)
+    changed = [re.sub(', memory.*', '', line) for line in processes.changed_text(target.pid)]
+    recorder.end(signal.SIGINT).ok()
+    return changed
+
+
+LARGE = """
+	.text
+	.globl small
+	.type small, @function
+small:	lea 1(%rdi), %rax
+	ret
+	.size small, . - small
+	.type large, @function
+large:	.fill LARGE_SIZE / 8, 8, 0x841f0f	# nopl 0(%rax, %rax)
+	ret
+	.size large, . - large
+	.section .note.GNU-stack, "", @progbits
+"""
+
+
+def check_reads_in_place(target, *args):
+    recorder = plain_record(target, *args)
+    target.until_it_reads_in_place()
+    check_equal(recorder.end(signal.SIGINT).ok().warnings(), [], f'warnings with {args}')
+
+
+def build_with_library(n_bytes):
+    """The program, with a library of so many bytes of code."""
+    Path('large.s').write_text(LARGE.replace('LARGE_SIZE', str(n_bytes)))
+    run('gcc', '-shared', '-nostdlib', '-o', 'liblarge.so', 'large.s').ok()
+    return Target('-L.', '-Wl,--no-as-needed', '-llarge', '-Wl,-rpath,.')
+
+
+def test_a_file_of_more_than_8_mib_of_code_is_looked_into_where_that_is_wanted():
+    """By --fast-reads, or for a probe in it. Of one with less it is not asked."""
+    target = build_with_library(9 << 20)
+    recorder = plain_record(target)
+    check_it_goes_on_to_call(target)
+    check_equal(recorder.end(signal.SIGINT).ok().warnings(), [], 'warnings')
+    check_reads_in_place(target, '--fast-reads')
+    check_reads_in_place(target, '-p', './liblarge.so:small')
+    check_text_intact(target.pid)
+    target.end()
+    target = build_with_library(7 << 20)
+    check_reads_in_place(target)
+    target.end()
+
+
+def test_more_than_4_gib_of_memory_are_looked_at_where_that_is_wanted():
+    """By --fast-reads; else once they are gone."""
+    target = Target()
+    target.do('much')
+    resident = int(Path(f'/proc/{target.pid}/statm').read_text().split()[1])
+    check(resident > 1 << 20, f'{resident} pages in memory')
+    check_reads_in_place(target, '--fast-reads')
+    recorder = plain_record(target)
+    check_it_goes_on_to_call(target)
+    target.do('little')
+    target.until_it_reads_in_place()
+    check_equal(recorder.end(signal.SIGINT).ok().warnings(), [], 'warnings')
+    check_text_intact(target.pid)
+    target.end()
+
+
+def test_what_reads_no_memory_pays_nothing():
+    target = Target()
+    reads_none = './fast_reads:visit a=%di:u64 b=+8($stack):u64 c=$stack1 comm nsecs'
+    off = changed_by(target, reads_none, '--no-fast-reads')
+    check_same(changed_by(target, reads_none), off, 'text that is changed')
+    check(len(changed_by(target, SPEC)) > len(off), 'what reads memory has pads at system calls')
+    check_text_intact(target.pid)
+    target.end()
+
+
+def test_a_program_that_may_call_as_32_bit_programs_do_is_read_by_calls():
+    target = Target('-DOTHER_CALL')
+    recorder = fast_record(target)
+    recorder.wait_for(r'one of its files may call the kernel as 32-bit programs do', 1)
+    check(target.calls() > 0, 'the kernel reads')
+    recorder.end(signal.SIGINT).ok()
+    check_values()
+    target.end()
+
+
+def test_code_that_can_be_written_is_read_by_calls():
+    target = Target()
+    target.do('soften')
+    recorder = start_record(target.pid, "--fast-reads", "-p", "./fast_reads:walk a=+0(%di):u64", env=NO_LEAKS)
+    recorder.wait_for('it has code that may change', 1)
+    recorder.end(signal.SIGINT).ok()
+    target.end()
+
+
+def test_a_system_call_that_the_program_has_written_into_its_text_is_seen():
+    target = Target()
+    recorder = fast_record(target)
+    target.until_it_reads_in_place()
+    target.do('patch')
+    check(target.calls() > 0, 'the kernel reads')
+    recorder.wait_for('its code has been changed since it was loaded', 1)
+    check(target.calls() > 0, 'the kernel reads')
+    recorder.end(signal.SIGINT).ok()
+    check_values()
+    target.end()
+
+
+def test_code_that_grows_closes_the_table_and_data_does_not():
+    target = Target()
+    recorder = fast_record(target)
+    target.until_it_reads_in_place()
+    time.sleep(1)  # the table is opened twice a second at most
+    target.do('grow data')
+    check_equal(target.calls(), 0, 'calls')
+    target.do('grow code')
+    check(target.calls() > 0, 'the kernel reads')
+    target.until_it_reads_in_place()
+    recorder.end(signal.SIGINT).ok()
+    check_values()
+    target.end()
+
+
+def test_a_userfaultfd_of_the_device_ends_it_for_good():
+    target = Target()
+    recorder = fast_record(target)
+    target.until_it_reads_in_place()
+    target.do('handle faults')
+    check(target.calls() > 0, 'the kernel reads')
+    recorder.wait_for('it uses protection keys, userfaultfd, io_uring or the like', 1)
+    recorder.end(signal.SIGINT).ok()
+    target.end()
+
+
+def test_beside_a_tracer_the_kernel_reads():
+    target = Target()
+    recorder = plain_record(target)
+    target.until_it_reads_in_place()
+    tracer = start(program('strace'), '-q', '-e', 'trace=none', '-p', target.pid)
+    eventually(lambda: processes.tracer(target.pid) == tracer.pid, 'it is traced')
+    until_it_calls(target)
+    time.sleep(1)
+    check(target.calls() > 0, 'the kernel reads')
+    tracer.end(signal.SIGINT)
+    target.until_it_reads_in_place()
+    recorder.end(signal.SIGINT).ok()
+    check_values()
+    target.end()
+
+
+def test_a_child_that_executes_a_program_has_it_when_it_has_lived_a_while():
+    target = Target()
+    target.end()
+    recorder = start(KYMO, 'record', '-p', SPEC, '--', 'sh', '-c', './fast_reads; true', env=NO_LEAKS)
+    recorder.wait_for('^ready$')
+    target.process, target.n = recorder, 0
+    target.pid = next(pid for shell in processes.children(recorder.pid) for pid in processes.children(shell))
+    target.until_it_reads_in_place()
+    target.do('fork', 'walk')
+    recorder.end(input='').ok()
+    check_values()

@@ -186,6 +186,18 @@ def test_durations_between_markers_are_aggregated(tmp):
     check_equal([(row['keys'][0], row['count']) for row in by_glob['rows']], [('app:query__done', 400)], 'by a glob')
 
 
+def test_what_is_a_marker_is_known_by_the_marker_before(tmp):
+    """Of the same name, or what it ends; else it is a function."""
+    compile_marked(tmp)
+    result = record('-m', 'app:query__start', '--until', 'app:query__done /duration > 200ms/', '--', './query', 350,
+                    100).ok()
+    check_matches(result.err, r"'m app:query__done /duration > 200ms/' held at", 'the one that it ends')
+    record('-m', 'app:query__done', '--count', 'app:query__done by tid', '--', './query', 350, 10).ok()
+    check_equal([table['hits'] for table in report_json()['aggregations']], [400], 'the same one')
+    result = record('-m', 'app:query__done', '--count', 'app:query__start by tid', '--', './query', 350, 10).ok()
+    check_matches(result.err, r"no process loaded a file called app \('app:query__start'\)", 'another one')
+
+
 PAIRED = """
 #include <sys/sdt.h>
 #include <unistd.h>

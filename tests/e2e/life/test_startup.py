@@ -2,13 +2,15 @@
 import os
 import re
 import shutil
+import time
+from pathlib import Path
 
 import markers
 import processes
 from killing import NO_LEAKS
 from kernelcount import count_command, library
-from kymotest import (KYMO, KYMO_PLAIN, check, check_equal, check_matches, event_counts, program,
-                      record, run, target_path)
+from kymotest import (KYMO, KYMO_PLAIN, check, check_equal, check_matches, event_counts, eventually, program, record,
+                      run, start, target_path)
 
 # There is no memory of 64 KiB and more as soon as there is a file `full`.
 FULL = '''
@@ -135,3 +137,16 @@ def test_rings_without_memory_keep_a_command_from_running_and_later_programs_fro
         check_matches(result.ended(1).err, sentence)
         check_equal(result.out, '', 'output of the command')
         os.unlink('full')
+
+
+def test_a_process_that_has_just_been_started_is_waited_for(tmp):
+    """As with `app & kymo record --pid $!`: its linker has not mapped libc yet, as it reads a FIFO here."""
+    os.mkfifo(tmp / 'preloaded')
+    process = start('env', f'LD_PRELOAD={tmp}/preloaded', 'sleep', '1')
+    eventually(lambda: Path(f'/proc/{process.pid}/comm').read_text() == 'sleep\n', 'it is executed')
+    recorder = start(KYMO, 'record', '-p', 'libc:clock_nanosleep', '--pid', process.pid)
+    time.sleep(0.1)
+    check('libc' not in Path(f'/proc/{process.pid}/maps').read_text(), 'it has no libc')
+    open(tmp / 'preloaded', 'wb').close()  # the linker tells that this is no library, and goes on
+    recorder.end().ok()
+    process.end().ok()

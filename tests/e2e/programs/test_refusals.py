@@ -76,6 +76,18 @@ int main(void) { return parts(1) - 2; }
 """
 
 
+def test_a_marker_is_no_function(tmp):
+    """That it is one is told for a file of the command, for one of another program, and for a process."""
+    python = program('/usr/bin/python3')
+    hint = (r"/\S*python3\S* has no function gc__done.*; a marker has that name: write -m 'gc__done', or 'm gc__done' in "
+            r'--count, --until and the like(\. Write --late .*)?')
+    check_refused(['-p', f'{python}:gc__done', '--', python, '-c', 'open("ran", "w")'], hint)
+    check_refused(['--keep', '64M', '-p', 'libc:malloc', '--until', f'{python}:gc__done', '--', 'touch', 'ran'], hint)
+    check_refused(['-p', f'{python}:gc__*', '--', 'touch', 'ran'],
+                  r".* has no function gc__\*, and touch was not run; a marker has that name: write -m 'gc__\*', .*")
+    check(not (tmp / 'ran').exists(), 'the command ran')
+
+
 def test_a_file_of_the_command_is_not_taken_for_the_program_in_path(tmp):
     """coreutils has a split, too, which has no function parts()."""
     (tmp / 'split.c').write_text(SPLIT)

@@ -267,7 +267,7 @@ def test_when_the_recorder_is_killed_writes_end(tmp):
 def test_the_trace_says_what_was_written(tmp):
     build(tmp)
     says('-p', './app:handle set c->flags = 7 set %si = 3')
-    check_matches(kymo('report').ok().out, r'^written: app:handle: hits have changed what the program does '
+    check_matches(kymo('report').ok().out, r'^written: app:handle: hits change what the program does '
                   r'\(set %si, set c->flags\), but not those with \(fault\)$')
     check_equal(report_json()['probes'][0]['writes'], 'set %si, set c->flags')
 

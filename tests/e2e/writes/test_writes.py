@@ -125,7 +125,7 @@ def test_reports_say_that_the_program_was_changed(tmp):
     asks('-p', './asks:answer return 3', '-p', './asks:main', lines=[1])
     for words in ((), ('--events', )):
         check_equal(re.findall('^written: .*', kymo('report', *words).ok().out, re.M),
-                    ['written: asks:answer: hits have changed what the program does (return), but not '
+                    ['written: asks:answer: hits change what the program does (return), but not '
                      'those with (fault)'])
     check_equal([probe.get('writes') for probe in report_json()['probes']], ['return', None])
     lines = [json.loads(line) for line in kymo('report', '--events', '--json').ok().out.splitlines()]

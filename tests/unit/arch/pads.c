@@ -347,6 +347,7 @@ _Static_assert(offsetof(struct registers, flags) == 128 && offsetof(struct regis
 		       offsetof(struct registers, masks) == 2184,
 	       "offsets below");
 
+extern uint8_t pads_has_avx512; /* the vectors are zmm */
 void pads_enter(const struct registers *in, struct registers *out, uint64_t address);
 extern const uint8_t pads_landing[];
 

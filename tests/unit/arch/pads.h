@@ -128,12 +128,9 @@ uint64_t world_lost(const struct world *world);
 struct registers {
 	uint64_t r[16]; /* as they are numbered in opcodes */
 	uint64_t flags;
-	uint8_t vectors[32 * 64]; /* zmm, or the first 16 xmm */
+	uint8_t vectors[32 * 64]; /* zmm, or the first 16 xmm, 64 bytes from each to the next */
 	uint64_t masks[8];
 };
-
-/* Whether those are zmm. */
-extern uint8_t pads_has_avx512;
 
 /* Enter a landing site with these, and get them as it leaves them. One thread at a time. */
 void enter(const struct site *site, const struct registers *in, struct registers *out);

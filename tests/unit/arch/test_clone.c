@@ -30,7 +30,7 @@ static char relation(const struct kymo_clone_point *point, int at)
 {
 	if (!point || point->at != (uint32_t)at)
 		return '~';
-	return point->has_pushed_ax ? '+' : point->lowered ? '-' : '=';
+	return point->pushed < KYMO_CLONE_HOLDS_NONE ? '+' : point->lowered ? '-' : '=';
 }
 
 static void write_code(const uint8_t *code, int end, const struct kymo_clone_map *map, char *out, size_t out_size)
@@ -157,6 +157,91 @@ static void test_a_loop_checks_the_position(void **state)
 	      "207d ~1000 lea rsp, [rsp+0x80]\n"
 	      "2085 =1000 jmp 0x0000000000002000\n"
 	      "1000 0 -> 2061\n");
+}
+
+/* 1: add %esi,(%rdi); decl (%rdi); jne 1b; ret. No register is free in the loop: one that it does not use is pushed all
+ * the while, and the thread comes in and leaves by way of that. */
+static void test_a_loop_has_a_register_of_its_own(void **state)
+{
+	static const uint8_t bytes[] = { 0x01, 0x37, 0xff, 0x0f, 0x75, 0xfa, 0xc3, 0x90,
+					 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
+
+	check(bytes, sizeof(bytes), &gated,
+	      "2000 +1000 cmp fs:[0x0000000000000038], r15\n"
+	      "2009 +1000 jnz 0x0000000000002065\n"
+	      "200f +1000 mov qword ptr [r15], 0x07\n"
+	      "2016 +1000 lea r15w, [r15+0x04]\n"
+	      "201b +1000 mov fs:[0x0000000000000038], r15\n"
+	      "2024 +1000 add [rdi], esi\n"
+	      "2026 +1002 dec [rdi]\n"
+	      "2028 +1004 jnz 0x0000000000002000\n"
+	      "202e +1006 pop r15\n"
+	      "2030 -1006 lea rsp, [rsp+0x80]\n"
+	      "2038 =1006 lea rsp, [rsp-0x80]\n"
+	      "203d -1006 push rax\n"
+	      "203e +1006 mov rax, fs:[0x0000000000000038]\n"
+	      "2047 +1006 mov qword ptr [rax], 0x08\n"
+	      "204e +1006 lea ax, [rax+0x04]\n"
+	      "2052 +1006 mov fs:[0x0000000000000038], rax\n"
+	      "205b +1006 pop rax\n"
+	      "205c -1006 lea rsp, [rsp+0x80]\n"
+	      "2064 =1006 ret\n"
+	      "2065 +1000 mov r15, fs:[0x0000000000000038]\n"
+	      "206e +1000 jmp 0x000000000000200F\n"
+	      "2073 =1000 lea rsp, [rsp-0x80]\n"
+	      "2078 -1000 push r15\n"
+	      "207a +1000 mov r15, fs:[0x0000000000000038]\n"
+	      "2083 +1000 jmp 0x000000000000200F\n"
+	      "2088 =1000 cmp dword ptr fs:[0x000000000000003C], 0x45\n"
+	      "2094 ~1000 jz 0x0000000000002073\n"
+	      "209a ~1000 lea rsp, [rsp-0x80]\n"
+	      "209f ~1000 call 0x0000000000003000\n"
+	      "20a4 ~1000 lea rsp, [rsp+0x80]\n"
+	      "20ac =1000 jmp 0x0000000000002073\n"
+	      "1000 0 -> 2088\n");
+}
+
+/* xor %eax,%eax; 1: test $1,%dil; je 2f; inc %eax; jmp 3f; 2: dec %eax; 3: dec %edi; jne 1b; ret. Entries of 1 and 2
+ * tell which way was taken: 3 has none. */
+static void test_what_follows_both_sides_is_not_recorded(void **state)
+{
+	static const uint8_t bytes[] = { 0x31, 0xc0, 0x40, 0xf6, 0xc7, 0x01, 0x74, 0x04, 0xff, 0xc0, 0xeb, 0x02,
+					 0xff, 0xc8, 0xff, 0xcf, 0x75, 0xf0, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90 };
+
+	check(bytes, sizeof(bytes), &in_place,
+	      "2000 =1000 lea rsp, [rsp-0x80]\n"
+	      "2005 -1000 push rax\n"
+	      "2006 +1000 mov rax, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "200f +1000 mov qword ptr [rax], 0x07\n"
+	      "2016 +1000 lea ax, [rax+0x04]\n"
+	      "201a +1000 mov fs:[0xFFFFFFFFFFFFFFF8], rax\n"
+	      "2023 +1000 pop rax\n"
+	      "2024 -1000 lea rsp, [rsp+0x80]\n"
+	      "202c =1000 xor eax, eax\n"
+	      "202e =1002 lea rsp, [rsp-0x80]\n"
+	      "2033 -1002 push r15\n"
+	      "2035 +1002 mov r15, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "203e +1002 test dil, 0x01\n"
+	      "2042 +1006 jz 0x000000000000204F\n"
+	      "2048 +1008 inc eax\n"
+	      "204a +100a jmp 0x0000000000002066\n"
+	      "204f +100c mov qword ptr [r15], 0x08\n"
+	      "2056 +100c lea r15w, [r15+0x04]\n"
+	      "205b +100c mov fs:[0xFFFFFFFFFFFFFFF8], r15\n"
+	      "2064 +100c dec eax\n"
+	      "2066 +100e mov qword ptr [r15], 0x09\n"
+	      "206d +100e lea r15w, [r15+0x04]\n"
+	      "2072 +100e mov fs:[0xFFFFFFFFFFFFFFF8], r15\n"
+	      "207b +100e dec edi\n"
+	      "207d +1010 jnz 0x000000000000203E\n"
+	      "2083 +1012 pop r15\n"
+	      "2085 -1012 lea rsp, [rsp+0x80]\n"
+	      "208d =1012 ret\n"
+	      "208e +100c mov r15, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "2097 +100c jmp 0x000000000000204F\n"
+	      "209c +100e mov r15, fs:[0xFFFFFFFFFFFFFFF8]\n"
+	      "20a5 +100e jmp 0x0000000000002066\n"
+	      "1000 0 -> 2000\n");
 }
 
 /* push %rbx; call f; 1: mov %eax,%ebx; call *%rax; 2: pop %rbx; ret */
@@ -480,6 +565,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_loop_holds_the_position),
 		cmocka_unit_test(test_a_loop_checks_the_position),
+		cmocka_unit_test(test_a_loop_has_a_register_of_its_own),
+		cmocka_unit_test(test_what_follows_both_sides_is_not_recorded),
 		cmocka_unit_test(test_calls_are_executed_in_place),
 		cmocka_unit_test(test_calls_are_taken_apart),
 		cmocka_unit_test(test_gates),

@@ -93,6 +93,46 @@ static void a_function_that_calls_others_has_its_stack(void **state)
 	assert_null(places[0].reason);
 }
 
+/* What is found of the other instructions that call the kernel: where, or 0. */
+static uint64_t other_in(const char *bytes, size_t size, size_t n_own)
+{
+	struct alone alone;
+	struct kymo_entry_map *map;
+	uint64_t found = 0;
+	int result;
+
+	alone_init(&alone, AT, bytes, size, (struct kymo_extent){ AT, AT + n_own }, AT);
+	assert_int_equal(kymo_entry_map_create(&alone.code, &map), 0);
+	result = kymo_find_other_call(&alone.code, map, &found);
+	assert_int_equal(result, found != 0);
+	kymo_entry_map_destroy(map);
+	return found;
+}
+
+#define OTHER_IN(bytes, n_own) other_in(bytes, sizeof(bytes) - 1, n_own)
+
+static void calls_of_32_bit_programs_are_found(void **state)
+{
+	/* mov $91,%eax; int $0x80; ret */
+	assert_int_equal(OTHER_IN("\xb8\x5b\0\0\0\xcd\x80\xc3", 8), AT + 5);
+	/* mov $91,%eax; sysenter; ret */
+	assert_int_equal(OTHER_IN("\xb8\x5b\0\0\0\x0f\x34\xc3", 8), AT + 5);
+	/* mov $0x80cd,%eax; ret: within an instruction */
+	assert_int_equal(OTHER_IN("\xb8\xcd\x80\0\0\xc3", 6), 0);
+	/* no instruction; int $0x80; ret: the function is not understood */
+	assert_int_equal(OTHER_IN("\x06\xcd\x80\xc3", 4), AT + 1);
+}
+
+static void calls_of_32_bit_programs_outside_of_functions_are_found_where_code_leads_to_them(void **state)
+{
+	/* call 1f; ret; 1: int $0x80; ret */
+	assert_int_equal(OTHER_IN("\xe8\x01\0\0\0\xc3\xcd\x80\xc3", 6), AT + 6);
+	/* call 1f; ret; 1: int $0x80; leave; out %al,(%dx): a table */
+	assert_int_equal(OTHER_IN("\xe8\x01\0\0\0\xc3\xcd\x80\xc9\xee\xc3", 6), 0);
+	/* lea table(%rip),%rax; ret; table: a byte that is no instruction, and what looks like a call */
+	assert_int_equal(OTHER_IN("\x48\x8d\x05\x01\0\0\0\xc3\x06\xcd\x80\xc3", 8), 0);
+}
+
 static void a_number_is_known_where_one_way_leads_there(void **state)
 {
 	kymo_cleanup_free struct kymo_syscall_site *places = NULL;
@@ -157,7 +197,7 @@ static int emit(const struct kymo_plan *plan, const struct kymo_pad_syscalls *sy
 static void a_call_that_takes_memory_away_is_known_by_either_of_its_numbers(void **state)
 {
 	static const uint32_t others[] = { SYS_read, SYS_futex, SYS_exit, KYMO_PAD_SYSCALLS, UINT32_MAX };
-	static const uint32_t taking[] = { SYS_mmap, SYS_munmap, SYS_brk, SYS_process_madvise };
+	static const uint32_t taking[] = { SYS_mmap, SYS_munmap, SYS_brk, SYS_process_madvise, SYS_ioctl };
 	kymo_cleanup_free struct kymo_syscall_site *places = NULL;
 
 	for (size_t i = 0; i < kymo_countof(taking); i++) {
@@ -205,6 +245,8 @@ int main(void)
 		cmocka_unit_test(code_without_a_function_that_is_called_is_looked_at),
 		cmocka_unit_test(a_function_that_ends_its_thread_and_calls_nobody_is_left_alone),
 		cmocka_unit_test(a_function_that_calls_others_has_its_stack),
+		cmocka_unit_test(calls_of_32_bit_programs_are_found),
+		cmocka_unit_test(calls_of_32_bit_programs_outside_of_functions_are_found_where_code_leads_to_them),
 		cmocka_unit_test(a_number_is_known_where_one_way_leads_there),
 		cmocka_unit_test(a_number_is_not_known_where_several_ways_lead_there),
 		cmocka_unit_test(a_call_that_takes_memory_away_is_known_by_either_of_its_numbers),

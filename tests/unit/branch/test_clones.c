@@ -14,10 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "arch/clone_stand.h"
 #include "branch/blocks.h"
 #include "clones.h"
 #include "probe/code/code.h"
@@ -400,6 +402,10 @@ static struct move {
 	uint64_t n_moved, countdown;
 } move;
 
+/* Where a context has the registers, by number. */
+static const int saved_at[16] = { REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+				  REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
+
 static const struct kymo_clone_point *find_origin(const struct clones *clones, uint64_t pc)
 {
 	const uint64_t at = pc - (uint64_t)clones->code_out;
@@ -418,20 +424,25 @@ static void move_at_step(int number, siginfo_t *info, void *context)
 	if (!point || move.countdown-- > 0)
 		return;
 	clones_take_out((struct clones *)(uintptr_t)move.clones);
-	if (point->has_pushed_ax)
-		registers[REG_RAX] = *(const greg_t *)(uintptr_t)registers[REG_RSP];
+	if (point->pushed < KYMO_CLONE_HOLDS_NONE)
+		registers[saved_at[point->pushed]] = *(const greg_t *)(uintptr_t)registers[REG_RSP];
 	registers[REG_RSP] += point->lowered;
 	registers[REG_RIP] = (greg_t)(point->vaddr + move.clones->bias);
 	registers[REG_EFL] &= ~0x100;
 	move.n_moved++;
 }
 
-static int run_and_move(uint64_t countdown, long (*function)(long), long expected)
+static int run_and_move(uint64_t countdown, void (*at_step)(int, siginfo_t *, void *), long (*function)(long),
+			long expected)
 {
-	struct sigaction action = { .sa_sigaction = move_at_step, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	struct sigaction action = { .sa_sigaction = at_step, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
+	/* So nothing lies right below the red zone, where a register may be pushed. */
+	static uint8_t stack[1 << 18];
+	const stack_t other = { .ss_sp = stack, .ss_size = sizeof(stack) };
 	long result;
 
 	move.countdown = countdown;
+	sigaltstack(&other, NULL);
 	sigaction(SIGTRAP, &action, NULL);
 	__asm__ volatile("pushf; orl $0x100,(%%rsp); popf" ::: "cc", "memory");
 	result = function(1);
@@ -460,11 +471,70 @@ static void test_a_thread_may_go_on_in_the_function_itself(void **state)
 			if (!child) {
 				(void)clones_arena_begin(1);
 				clones_put_in(&clones);
-				_exit(run_and_move(at, function, expected));
+				_exit(run_and_move(at, move_at_step, function, expected));
 			}
 			assert_int_equal(waitpid(child, &status, 0), child);
 			if (status)
 				printf("%s, point %lu: status 0x%x\n", names[i], at, status);
+			assert_int_equal(status, 0);
+		}
+	}
+	clones_close(&clones);
+}
+
+/* As attaching does: catches are written where a thread stands anywhere, and it goes on in the copy. The register that
+ * has the position there is given it. */
+static void enter_at_step(int number, siginfo_t *info, void *context)
+{
+	struct clones *clones = (struct clones *)(uintptr_t)move.clones;
+	greg_t *saved = ((ucontext_t *)context)->uc_mcontext.gregs;
+	struct user_regs_struct registers = { .rip = (uint64_t)saved[REG_RIP], .orig_rax = (uint64_t)-1 };
+	struct kymo_clone_stand stand;
+	enum kymo_clone_stand_kind kind = kymo_clones_stand(clones->all, &registers, clones->bias, &stand);
+	uint64_t had;
+
+	if (kind == KYMO_STANDS_OUTSIDE || move.countdown-- > 0)
+		return;
+	if (kind != KYMO_STANDS_IN)
+		_exit(3);
+	clones_position = (uint64_t)clones_arena_begin(2) + KYMO_WIRE_ARENA_FIRST;
+	for (unsigned int i = 0; i < 16; i++)
+		*kymo_clone_register(&registers, i) = (uint64_t)saved[saved_at[i]];
+	had = *kymo_clone_register(&registers, stand.held);
+	kymo_clone_stand_move(&stand, (uint64_t)clones->code_out, clones_position, &registers);
+	if (stand.lowered)
+		*(uint64_t *)registers.rsp = had;
+	clones_put_in(clones);
+	for (unsigned int i = 0; i < 16; i++)
+		saved[saved_at[i]] = (greg_t)*kymo_clone_register(&registers, i);
+	saved[REG_RIP] = (greg_t)registers.rip;
+	saved[REG_EFL] &= ~0x100;
+	move.n_moved++;
+}
+
+static void test_a_thread_may_go_on_in_the_copy(void **state)
+{
+	static const char *const names[] = { "kernel_fib", "kernel_interpret", "kernel_qsort", "kernel_lz" };
+	struct clones clones;
+
+	if (!open_kernels(CLONES_GATED, &clones))
+		skip();
+	move.clones = &clones;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		long (*function)(long), expected;
+		int status;
+
+		*(void **)&function = dlsym(clones.handle, names[i]);
+		expected = function(1);
+		for (uint64_t at = 0; at < 900; at += 11) {
+			pid_t child = fork();
+
+			assert_true(child >= 0);
+			if (!child)
+				_exit(run_and_move(at, enter_at_step, function, expected));
+			assert_int_equal(waitpid(child, &status, 0), child);
+			if (status)
+				printf("%s, instruction %lu: status 0x%x\n", names[i], at, status);
 			assert_int_equal(status, 0);
 		}
 	}
@@ -484,6 +554,7 @@ int main(void)
 		cmocka_unit_test(test_a_function_is_cloned_alone),
 		cmocka_unit_test(test_bounds_end_an_analysis),
 		cmocka_unit_test(test_a_thread_may_go_on_in_the_function_itself),
+		cmocka_unit_test(test_a_thread_may_go_on_in_the_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

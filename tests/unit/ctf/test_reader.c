@@ -252,7 +252,8 @@ static void a_record_ends_where_its_last_string_and_number_do(void **state)
 		    (uint64_t[]){ 3, text_value("/tmp"), real_value(1), text_value("x"), 9 });
 	whole = payload.size;
 	assert_int_equal(whole, 12 + 4 + 5 + 8 + 2 + 4);
-	assert_int_equal(trace.events[OPEN].size, kymo_ctf_event_size(&trace.events[OPEN]));
+	assert_int_equal(trace.events[OPEN].size, 12 + 4 + 1 + 8 + 1 + 4);
+	assert_false(trace.events[OPEN].is_fixed);
 	payload_put(&payload, UINT64_MAX, 8);
 	for (size_t left = 0; left <= payload.size; left++) {
 		/* In memory of its own, so that reading over the end shows. */

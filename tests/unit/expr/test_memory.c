@@ -223,13 +223,12 @@ static struct kymo_error *find_enumerator(void *data, const char *text, const ch
 			*type_ret = &t_state;
 			*value_ret = states[k].value;
 		}
-	if (size == 4 && !memcmp(name, "BOTH", 4))
-		return kymo_error_at(text, name, "several have it");
-	return NULL;
+	return size == 4 && !memcmp(name, "BOTH", 4) ? kymo_error_at(text, name, "several have it") : NULL;
 }
 
-static const struct kymo_expr_names names = { find, find_type, find_members, NULL, find_enumerators, find_enumerator,
-					      NULL };
+static const struct kymo_expr_names names = {
+	find, find_type, NULL, find_members, NULL, find_enumerators, find_enumerator, NULL, NULL
+};
 
 /* ---- what is made of it ---------------------------------------------------------------------- */
 
@@ -530,8 +529,8 @@ static void what_is_wrong_is_marked(void **state)
 	refused("(struct conn)arg0",
 		"column 1: nothing can be converted to 'struct conn'; write a pointer to it, as in "
 		"(struct conn *)arg0\n  (struct conn)arg0\n  ^");
-	refused("(struct com *)arg0", "column 2: there is no type 'struct com' in the debug information\n"
-				      "  (struct com *)arg0\n   ^");
+	refused("(struct com *)arg0", "column 2: there is no type 'struct com' in the debug information; "
+				      "--types FILE reads those of FILE, too\n  (struct com *)arg0\n   ^");
 	refused("p->", "column 4: expected the name of a member after '->'\n  p->\n     ^");
 	refused("s[1", "column 4: expected ']' or an operator\n  s[1\n     ^");
 	refused("s[i..3]", "column 3: expected a number, such as 0: the size of a record is fixed\n  s[i..3]\n    ^");

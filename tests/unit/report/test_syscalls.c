@@ -62,7 +62,7 @@ static struct kymo_ctf_trace syscalls_trace(void)
 	struct kymo_ctf_trace trace = synthetic_trace();
 
 	for (size_t i = 0; i < N; i++)
-		events[i].size = kymo_ctf_event_size(&events[i]);
+		kymo_ctf_event_measure(&events[i]);
 	trace.events = events;
 	trace.n_events = N;
 	trace.n_threads = 0;
