@@ -19,6 +19,7 @@ import select
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -361,6 +362,14 @@ def need_uprobes():
     need_root()
     if not Path('/sys/bus/event_source/devices/uprobe').exists():
         skip('this kernel has no uprobes for perf events')
+
+
+def may_read_fs_base():
+    """Whether a program may: by AT_HWCAP2 (getauxval(3)). It may not before Linux 5.9, or where a hypervisor says so.
+    """
+    AT_HWCAP2, FSGSBASE = 26, 2
+    words = struct.iter_unpack('@LL', Path('/proc/self/auxv').read_bytes())
+    return bool(dict(words).get(AT_HWCAP2, 0) & FSGSBASE)
 
 
 def target_path(name):

@@ -12,8 +12,8 @@ from pathlib import Path
 import processes
 from histories import CLONES, STEADY, functions, is_clean, jumps, threads
 from killing import NO_LEAKS
-from kymotest import (KYMO, babeltrace, check, check_equal, check_matches, check_text_intact, check_untraced,
-                      eventually, kymo, program, record, run, sleeper, start, timeout)
+from kymotest import (IS_WHOLE, KYMO, babeltrace, check, check_equal, check_matches, check_text_intact,
+                      check_untraced, eventually, kymo, program, record, run, sampled, sleeper, start, timeout)
 
 HERE = Path(__file__).parent
 
@@ -62,15 +62,16 @@ def put_in(*words, pid):
 # ---- what threads do -----------------------------------------------------------------------------
 
 
-@timeout(300)
+@sampled
+@timeout(600)
 def test_clones_come_and_go(tmp):
     """Threads loop, recurse, leap, sort, wait, and come and go."""
     target = begin(tmp, 'forks')
-    for _ in range(50):
+    for _ in range(50 if IS_WHOLE else 25):
         record('-q', '-b', 'running', *CLONES, '--pid', target.pid, '--for', '0.05').ok()
         detach(target.pid)
     babeltrace('kymo.data')
-    record('-q', '-b', 'running', *CLONES, '--pid', target.pid, '--for', '3').ok()
+    record('-q', '-b', 'running', '--tail', '256', *CLONES, '--pid', target.pid, '--for', '3').ok()
     found = {name for thread in threads() for name in functions(thread)}
     check({'spin', 'fib', 'choose', 'compare', 'leap', 'short_thread'} <= found, 'what they did', found)
     finish(target)

@@ -2,8 +2,11 @@
 import re
 import signal
 
-from kymotest import (check, check_equal, check_matches, events, kymo, program, record, report_json, run, start,
-                      start_record)
+import processes
+from kymotest import (check, check_equal, check_matches, events, eventually, kymo, program, record, report_json, run,
+                      start, start_record)
+
+SYS_READ = 0
 
 CALLS = r"""
 #include <stdio.h>
@@ -85,7 +88,9 @@ def test_by_words_of_the_machine_on_programs_of_debian(tmp):
 
 
 def test_what_began_before_the_recording_has_faults(tmp):
-    process = start(program('python3'), '-c', 'import os\nwhile os.read(0, 1): pass')
+    process = start(program('python3'), '-c', 'import os\nprint("ready", flush=True)\nwhile os.read(0, 1): pass')
+    process.wait_for('^ready$')
+    eventually(lambda: processes.call(process.pid) == SYS_READ, 'it waits')
     recorder = start_record(process.pid, '-r', 'libc:read fd=entry(arg0) retval')
     process.send('xy')
     process.end().ok()
