@@ -295,10 +295,6 @@ static struct kymo_error *take_hit(struct recording *recording, struct record_so
 	struct kymo_call_hit hit;
 	bool is_counted = false;
 
-	if (layout->direct.aggregation && aggregate_direct_add(&layout->direct, raw->bytes)) {
-		aggregating->hits++;
-		return NULL;
-	}
 	read_hit(recording, place, raw->bytes, raw->base, &hit);
 	hit.record = raw->bytes;
 	hit.record_size = raw->size;
@@ -323,6 +319,19 @@ static struct kymo_error *take_hit(struct recording *recording, struct record_so
 	}
 	aggregating->hits += is_counted;
 	return error;
+}
+
+/* Most hits are one addition to one table: none of them is copied out of the ring (kymo_packed_take). */
+static bool take_directly(void *data, const struct kymo_ctf_event *event, int32_t tid, const uint8_t *body)
+{
+	struct recording *recording = data;
+	struct aggregating *aggregating = recording->output.aggregating;
+	const struct hit_layout *layout = &aggregating->layouts.items[event - recording->output.files.trace.events];
+
+	if (!layout->direct.aggregation || !aggregate_direct_add(&layout->direct, tid, body))
+		return false;
+	aggregating->hits++;
+	return true;
 }
 
 /* Take what is aggregated out of a packet, which is this process's own copy. */
@@ -376,7 +385,8 @@ static struct kymo_error *take_packet(struct recording *recording, struct record
 	struct kymo_error *error;
 	uint8_t *records;
 
-	error = packet_copy_take(&recording->output.aggregating->packet, &recording->output.files, packet);
+	error = packet_copy_take(&recording->output.aggregating->packet, &recording->output.files, packet,
+				 take_directly, recording);
 	if (error)
 		return error;
 	records = recording->output.aggregating->packet.records;

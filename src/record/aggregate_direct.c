@@ -26,10 +26,10 @@ static struct aggregation *find_only(const struct aggregating *aggregating, uint
 
 static bool find_word(const struct kymo_ctf_event *event, const struct kymo_aggr_word *word, struct direct_word *ret)
 {
-	uint32_t at = KYMO_EVENT_ARGS_OFFSET + event->has_faults;
+	uint32_t at = event->has_faults;
 
 	if (word->what == KYMO_AGGR_TID) {
-		*ret = (struct direct_word){ KYMO_EVENT_TID_OFFSET, KYMO_TYPE_S32 };
+		*ret = (struct direct_word){ .is_tid = true };
 		return true;
 	}
 	if (word->what != KYMO_AGGR_VALUE || word->argument >= event->n_fields ||
@@ -37,18 +37,19 @@ static bool find_word(const struct kymo_ctf_event *event, const struct kymo_aggr
 		return false;
 	for (uint32_t i = 0; i < word->argument; i++)
 		at += kymo_type_size(event->fields[i].type);
-	*ret = (struct direct_word){ at, event->fields[word->argument].type };
+	*ret = (struct direct_word){ .at = at, .type = event->fields[word->argument].type };
 	return true;
 }
 
 struct aggregate_direct aggregate_direct_of(const struct aggregating *aggregating, const struct kymo_ctf_event *event)
 {
 	const struct aggregate_direct none = { .aggregation = NULL };
-	struct aggregation *aggregation =
-		event->aggregated && event->is_fixed ? find_only(aggregating, event->aggregated) : NULL;
+	struct aggregation *aggregation = event->aggregated && event->is_fixed && !event->is_written
+						  ? find_only(aggregating, event->aggregated)
+						  : NULL;
 	struct aggregate_direct direct = {
 		.aggregation = aggregation,
-		.faults_at = event->has_faults ? KYMO_EVENT_ARGS_OFFSET : 0,
+		.has_faults = event->has_faults,
 	};
 
 	if (!aggregation)
@@ -61,18 +62,23 @@ struct aggregate_direct aggregate_direct_of(const struct aggregating *aggregatin
 	return direct;
 }
 
-bool aggregate_direct_add(const struct aggregate_direct *direct, const uint8_t *record)
+static uint64_t read_word(const struct direct_word *word, int32_t tid, const uint8_t *body)
+{
+	return word->is_tid ? (uint64_t)(int64_t)tid : aggregate_field_value(body + word->at, word->type);
+}
+
+bool aggregate_direct_add(const struct aggregate_direct *direct, int32_t tid, const uint8_t *body)
 {
 	const struct kymo_aggr *aggr = &direct->aggregation->aggr;
 	struct kymo_aggr_keys keys = { .faults = 0 };
 	uint64_t value = 0;
 
-	if (direct->faults_at && record[direct->faults_at])
+	if (direct->has_faults && body[0])
 		return false;
 	for (size_t i = 0; i < aggr->n_keys; i++)
-		keys.values[i] = aggregate_field_value(record + direct->keys[i].at, direct->keys[i].type);
+		keys.values[i] = read_word(&direct->keys[i], tid, body);
 	if (aggr->has_value)
-		value = aggregate_field_value(record + direct->value.at, direct->value.type);
+		value = read_word(&direct->value, tid, body);
 	kymo_aggr_add(&direct->aggregation->table, &keys, value);
 	return true;
 }

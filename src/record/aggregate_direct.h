@@ -14,23 +14,24 @@
 struct aggregating;
 struct aggregation;
 
-/* Where an integer is in a record as a packet has it. */
+/* Where an integer is in a record. */
 struct direct_word {
-	uint32_t at;
+	uint32_t at; /* after the header */
 	enum kymo_type type;
+	bool is_tid; /* it is the thread, and not in the record's body */
 };
 
 /* How the records of an event are added. Zeroed: member by member. */
 struct aggregate_direct {
 	struct aggregation *aggregation; /* the one that they are for */
-	uint32_t faults_at;              /* of the byte that tells of faults; 0: they have none */
+	bool has_faults;                 /* the first byte of each tells of faults */
 	struct direct_word keys[KYMO_AGGR_KEYS_MAX], value;
 };
 
 /* What can be done with an event's records. */
 struct aggregate_direct aggregate_direct_of(const struct aggregating *aggregating, const struct kymo_ctf_event *event);
 
-/* Add the record, which is whole. False: it has a fault, and was not added. */
-bool aggregate_direct_add(const struct aggregate_direct *direct, const uint8_t *record);
+/* Add the thread's record. `body` is all of it but the header. False: it has a fault, and was not added. */
+bool aggregate_direct_add(const struct aggregate_direct *direct, int32_t tid, const uint8_t *body);
 
 #endif

@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "ring/ring.h"
-#include "trace/packed.h"
 #include "trace/trace.h"
 #include "wire/event.h"
 
 struct kymo_error *packet_copy_take(struct packet_copy *copy, const struct kymo_trace *output,
-				    struct kymo_ring_packet *packet)
+				    struct kymo_ring_packet *packet, kymo_packed_take *take, void *data)
 {
 	const uint64_t most = kymo_packed_plain_max(packet->size);
 
@@ -20,7 +19,8 @@ struct kymo_error *packet_copy_take(struct packet_copy *copy, const struct kymo_
 		if (!copy->records)
 			return &kymo_error_no_memory;
 	}
-	packet->size = kymo_packed_to_plain(output, packet->records, packet->size, packet->tsc_begin, copy->records);
+	packet->size = kymo_packed_to_plain(output, packet->records, packet->size, packet->tsc_begin, take, data,
+					    copy->records);
 	packet->records = copy->records;
 	packet->is_plain = true;
 	return NULL;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "trace/packed.h"
 
 struct kymo_ctf_event;
 struct kymo_ring_packet;
@@ -17,9 +18,10 @@ struct packet_copy {
 	size_t size;      /* bytes allocated */
 };
 
-/* Copy the records of `packet`, as a ring has them, to `copy`, of which it is then: as plain ones. */
+/* Copy the records of `packet`, as a ring has them, to `copy`, of which it is then: as plain ones. Those that `take` is
+ * done with are left out; it is called with `data`, and may be NULL. */
 struct kymo_error *packet_copy_take(struct packet_copy *copy, const struct kymo_trace *output,
-				    struct kymo_ring_packet *packet);
+				    struct kymo_ring_packet *packet, kymo_packed_take *take, void *data);
 void packet_copy_deinit(struct packet_copy *copy);
 
 /* The event of the record that begins at `record`, with at least its header; NULL: the output has none of its id. */

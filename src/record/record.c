@@ -130,6 +130,26 @@ static int poll_ms(const struct recording *recording)
 	return ms < 1 ? 1 : ms > POLL_MAX_MS ? POLL_MAX_MS : (int)ms;
 }
 
+/*
+ * Until something about the processes has changed, or it is time for the next look. Looks begin one period after each
+ * other: one after which there is more to write, as there nearly always is, takes its time off the wait.
+ */
+static void wait_for_change(struct recording *recording)
+{
+	/* Of several processes that are not followed, the end of the first wakes; the ends of others are seen when
+	 * rings are drained. */
+	struct pollfd changed = {
+		.fd = recording->run.tree ? kymo_tree_fd(recording->run.tree)
+					  : kymo_process_pidfd(recording->run.targets.items[0]->process),
+		.events = POLLIN,
+	};
+	const uint64_t next = recording->run.looked_ns + (uint64_t)poll_ms(recording) * 1000000, now = kymo_now_ns();
+	const struct timespec left = { .tv_nsec = next > now ? (long)(next - now) : 0 };
+
+	ppoll(&changed, 1, &left, NULL);
+	recording->run.looked_ns = kymo_now_ns();
+}
+
 /* Threads that have loaded a library wait for an answer. An error is told: what was recorded before goes on. */
 static void answer_source(struct recording *recording, struct record_source *source)
 {
@@ -214,20 +234,14 @@ static struct kymo_error *drop_those_that_are_over(struct recording *recording, 
 /* Until the end of time, processes, disk. `alive_ret`: there are processes to take probes out of. */
 static struct kymo_error *record_targets(struct recording *recording, bool *alive_ret)
 {
-	struct pollfd changed = { .events = POLLIN };
-	size_t n = 0, n_kernel;
+	size_t n, n_kernel;
 	bool is_all_over;
 
 	*alive_ret = true;
 	while (!recording_is_time_up(recording)) {
 		struct kymo_error *error = NULL;
 
-		/* Of several processes that are not followed, the end of the first wakes; the ends of others are seen
-		 * when rings are drained. */
-		changed.fd = recording->run.tree ? kymo_tree_fd(recording->run.tree)
-						 : kymo_process_pidfd(recording->run.targets.items[0]->process);
-		poll(&changed, 1,
-		     n ? 0 : poll_ms(recording)); /* where there was something to write, more has come meanwhile */
+		wait_for_change(recording);
 		renew_writes(recording);
 		/* Producers that overwrite do not wait: what they may be writing is not read before they are gone.
 		 */

@@ -80,6 +80,7 @@ struct recording_run {
 	struct kymo_tree *tree; /* NULL: no process is followed */
 	KYMO_VEC(struct target *) targets;
 	KYMO_VEC(struct record_source *) sources;
+	uint64_t looked_ns;              /* when the newest look at all rings began */
 	uint64_t grown_ns;               /* when rings were last looked at that may be short of memory */
 	struct recording_kernel *kernel; /* NULL: the kernel is no source of events */
 	struct kymo_kernel_pool *pool;   /* of `keep`, what `kernel` and `calls` have of it; or NULL */

@@ -474,7 +474,8 @@ struct kymo_error *stacks_copy(struct recording *recording, struct record_source
 	struct kymo_ring_packet packet;
 
 	for (uint32_t k = 0; k < reader.n_subbuffers && !error && kymo_ring_copy(&reader, room, &packet); k++) {
-		error = packet_copy_take(&recording->output.stacking->packet, &recording->output.files, &packet);
+		error = packet_copy_take(&recording->output.stacking->packet, &recording->output.files, &packet, NULL,
+					 NULL);
 		if (!error)
 			error = stacks_replace(recording, source, recording->output.stacking->packet.records, &packet);
 		if (!error)
@@ -492,7 +493,8 @@ struct kymo_error *stacks_drain(struct recording *recording, struct record_sourc
 	size_t n = 0;
 
 	while (!error && n < ring->n_subbuffers && kymo_ring_peek(ring, &packet)) {
-		error = packet_copy_take(&recording->output.stacking->packet, &recording->output.files, &packet);
+		error = packet_copy_take(&recording->output.stacking->packet, &recording->output.files, &packet, NULL,
+					 NULL);
 		if (!error)
 			error = stacks_replace(recording, source, recording->output.stacking->packet.records, &packet);
 		if (!error)

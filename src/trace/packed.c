@@ -31,7 +31,7 @@ static void put_header(uint8_t *to, uint32_t id, uint64_t stamp, int32_t tid)
 }
 
 uint64_t kymo_packed_to_plain(const struct kymo_trace *output, const uint8_t *records, uint64_t size, uint64_t begin,
-			      uint8_t *to)
+			      kymo_packed_take *take, void *data, uint8_t *to)
 {
 	struct kymo_packed packed = kymo_packed_begin(begin);
 	uint64_t at = 0, n = 0;
@@ -48,10 +48,12 @@ uint64_t kymo_packed_to_plain(const struct kymo_trace *output, const uint8_t *re
 		}
 		if (!packed.has_thread || !event || !ring_body(event, records + at + header, size - at - header, &body))
 			break;
-		put_header(to + n, id, packed.stamp, packed.tid);
-		memcpy(to + n + KYMO_EVENT_ARGS_OFFSET, records + at + header, body);
-		n += KYMO_EVENT_ARGS_OFFSET + body;
 		at += header + body;
+		if (take && take(data, event, packed.tid, records + at - body))
+			continue;
+		put_header(to + n, id, packed.stamp, packed.tid);
+		memcpy(to + n + KYMO_EVENT_ARGS_OFFSET, records + at - body, body);
+		n += KYMO_EVENT_ARGS_OFFSET + body;
 	}
 	if (at == size)
 		return n;

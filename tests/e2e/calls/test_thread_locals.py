@@ -2,8 +2,8 @@
 import json
 import re
 
-from kymotest import (check, check_equal, check_matches, check_same, events, kymo, may_read_fs_base, program, record, run,
-                      sampled, share, skip, start, timeout)
+from kymotest import (check, check_equal, check_matches, check_same, events, kymo, may_read_fs_base, program, record,
+                      run, sampled, share, skip, start, timeout)
 from seeds import seed
 
 # ---- programs ------------------------------------------------------------------------------------
@@ -282,7 +282,8 @@ def test_a_thread_that_has_no_thread_pointer_yet(tmp):
     (tmp / 'app.c').write_text(EARLY)
     none, values = [None, None, None], [7, 'second', 0]
     of_static = none, values if may_read_fs_base() else none
-    for options, (first, second) in (('-static', of_static), ('-static-pie', of_static), ('-pie', ([0, '', 0], values))):
+    of_dynamic = [0, '', 0], values
+    for options, (first, second) in (('-static', of_static), ('-static-pie', of_static), ('-pie', of_dynamic)):
         run('gcc', '-g', '-O1', '-w', '-pthread', options, '-o', 'app', 'app.c').ok()
         record('-p', './app:early n counter str(name) none=(&counter==0)', '--', './app').ok()
         rows = [json.loads(line) for line in kymo('report', '--events', '--json').ok().out.splitlines()]

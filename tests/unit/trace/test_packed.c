@@ -76,7 +76,7 @@ static uint64_t pack_and_back(uint64_t ticks, unsigned int turns)
 	assert_int_equal(kymo_packed_count(&output, packed, size, UINT64_MAX, &end), 100);
 	assert_int_equal(end, size);
 	assert_int_equal(kymo_packed_count(&output, packed, size, 3, &end), 3);
-	assert_int_equal(kymo_packed_to_plain(&output, packed, size, BEGIN, back), plain.size);
+	assert_int_equal(kymo_packed_to_plain(&output, packed, size, BEGIN, NULL, NULL, back), plain.size);
 	assert_memory_equal(back, plain.bytes, plain.size);
 	free(packed);
 	return size;
@@ -131,10 +131,49 @@ static void stamps_in_the_wrong_order_come_back_as_they_were(void **state)
 			put_plain(&plain, i % 2 ? WIDE : FIXED, BEGIN + (uint64_t)ticks[i], 1, body, i % 2 ? 5 : 12);
 		assert_null(kymo_packed_from_plain(&output, plain.bytes, plain.size, BEGIN, &packed, &size, &n));
 		assert_int_equal(n, kymo_countof(ticks) - first);
-		assert_int_equal(kymo_packed_to_plain(&output, packed, size, BEGIN, back), plain.size);
+		assert_int_equal(kymo_packed_to_plain(&output, packed, size, BEGIN, NULL, NULL, back), plain.size);
 		assert_memory_equal(back, plain.bytes, plain.size);
 		free(packed);
 	}
+}
+
+struct taken {
+	unsigned int n;
+	int32_t tids;
+	uint8_t first[100]; /* of each body */
+};
+
+static bool take_fixed(void *data, const struct kymo_ctf_event *event, int32_t tid, const uint8_t *body)
+{
+	struct taken *taken = data;
+
+	if (event != kymo_trace_event(&output, FIXED))
+		return false;
+	taken->first[taken->n++] = body[0];
+	taken->tids += tid;
+	return true;
+}
+
+static void records_that_are_taken_are_left_out(void **state)
+{
+	struct records plain = { .size = 0 }, others = { .size = 0 };
+	struct taken taken = { .n = 0 };
+	uint8_t back[3 * 8192 + 16], *packed;
+	uint64_t size, n;
+
+	for (unsigned int i = 0; i < 100; i++) {
+		put_one(&plain, i, BEGIN + i, (int32_t)i);
+		if (i % 3)
+			put_one(&others, i, BEGIN + i, (int32_t)i);
+	}
+	assert_null(kymo_packed_from_plain(&output, plain.bytes, plain.size, BEGIN, &packed, &size, &n));
+	assert_int_equal(kymo_packed_to_plain(&output, packed, size, BEGIN, take_fixed, &taken, back), others.size);
+	assert_memory_equal(back, others.bytes, others.size);
+	assert_int_equal(taken.n, 34);
+	assert_int_equal(taken.tids, 33 * 34 / 2 * 3);
+	for (unsigned int i = 0; i < taken.n; i++)
+		assert_int_equal(taken.first[i], 3 * i);
+	free(packed);
 }
 
 /* What comes after the first `good` bytes, with `n_good` records, is none of the trace: it is kept as it is, after
@@ -142,7 +181,7 @@ static void stamps_in_the_wrong_order_come_back_as_they_were(void **state)
 static void check_bad(const struct records *packed, uint64_t n_good, uint64_t good)
 {
 	uint8_t plain[3 * 8192 + 16], *again;
-	uint64_t size = kymo_packed_to_plain(&output, packed->bytes, packed->size, BEGIN, plain), header, n;
+	uint64_t size = kymo_packed_to_plain(&output, packed->bytes, packed->size, BEGIN, NULL, NULL, plain), header, n;
 	const uint64_t left = packed->size - good;
 
 	assert_int_equal(size, n_good * (12 + 12) + 12 + left);
@@ -228,7 +267,7 @@ static void any_bytes_are_read_within_their_bounds(void **state)
 			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
 			bytes[k] = (uint8_t)(random >> 32 & (k % 5 ? 0xff : 0x1f));
 		}
-		n = kymo_packed_to_plain(&output, bytes, size, BEGIN, plain);
+		n = kymo_packed_to_plain(&output, bytes, size, BEGIN, NULL, NULL, plain);
 		assert_true(n <= kymo_packed_plain_max(size));
 		assert_null(kymo_packed_from_plain(&output, plain, n, BEGIN, &again, &packed_size, &n_records));
 		assert_true(packed_size <= 2 * n + KYMO_PACKED_HEADERS_MAX);
@@ -246,6 +285,7 @@ int main(void)
 		cmocka_unit_test(records_come_back_as_they_were),
 		cmocka_unit_test(a_thread_is_told_again_before_the_stamp_runs_over),
 		cmocka_unit_test(stamps_in_the_wrong_order_come_back_as_they_were),
+		cmocka_unit_test(records_that_are_taken_are_left_out),
 		cmocka_unit_test(records_of_an_unknown_event_are_kept),
 		cmocka_unit_test(what_is_no_record_is_told),
 		cmocka_unit_test(any_bytes_are_read_within_their_bounds),
