@@ -58,12 +58,18 @@ size_t kymo_utf8_cut(const char *text, size_t n)
 
 void kymo_utf8_print(FILE *out, const char *text)
 {
+	size_t n_shown = 0; /* bytes before `text` that are to be written as they are */
+
 	for (size_t size; *text; text += size) {
 		int32_t point = kymo_utf8_decode(text, SIZE_MAX, &size);
 
-		if (point < 0 || kymo_utf8_is_hidden(point))
-			fputc('?', out);
-		else
-			fwrite(text, 1, size, out);
+		if (point >= 0 && !kymo_utf8_is_hidden(point)) {
+			n_shown += size;
+			continue;
+		}
+		fwrite(text - n_shown, 1, n_shown, out);
+		fputc('?', out);
+		n_shown = 0;
 	}
+	fwrite(text - n_shown, 1, n_shown, out);
 }

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,7 +51,7 @@ static unsigned int sentence_width(void)
 }
 
 /* Break the line at blanks, so that it ends before `width`; `used` columns have something already. */
-static void wrap(const char *line, unsigned int used, unsigned int width)
+static void wrap(FILE *out, const char *line, unsigned int used, unsigned int width)
 {
 	while (*line) {
 		const size_t blanks = strspn(line, " "), n = blanks + strcspn(line + blanks, " ");
@@ -60,11 +61,11 @@ static void wrap(const char *line, unsigned int used, unsigned int width)
 		if (!word)
 			return;
 		if (used + columns > width && blanks) {
-			fprintf(stderr, "\n%*s", INDENT, "");
+			fprintf(out, "\n%*s", INDENT, "");
 			used = INDENT - (unsigned int)blanks;
-			kymo_utf8_print(stderr, word + blanks);
+			kymo_utf8_print(out, word + blanks);
 		} else {
-			kymo_utf8_print(stderr, word);
+			kymo_utf8_print(out, word);
 		}
 		used += columns;
 		line += n;
@@ -75,18 +76,12 @@ static void wrap(const char *line, unsigned int used, unsigned int width)
  * "kymo: PREFIX SENTENCE", with names demangled line by line. A line above a caret quotes the user and stays: a column
  * is marked there. On a terminal sentences are wrapped, and lines that begin with a blank stay as they are.
  */
-static void say(const char *prefix, const char *format, va_list args)
+static void print_sentence(FILE *out, const char *prefix, char *text)
 {
-	kymo_cleanup_free char *text = kymo_format(format, args);
 	const unsigned int width = sentence_width();
 	unsigned int used = INDENT + (unsigned int)strlen(prefix);
 
-	fflush(stdout);
-	if (!text) {
-		fputs("kymo: out of memory\n", stderr);
-		return;
-	}
-	fprintf(stderr, "kymo: %s", prefix);
+	fprintf(out, "kymo: %s", prefix);
 	for (char *line = text, *next; line; line = next) {
 		kymo_cleanup_free char *shown = NULL;
 
@@ -96,12 +91,30 @@ static void say(const char *prefix, const char *format, va_list args)
 		if (!next || !is_caret_line(next))
 			shown = kymo_shown(line);
 		if (width && *line != ' ')
-			wrap(shown ? shown : line, used, width);
+			wrap(out, shown ? shown : line, used, width);
 		else
-			kymo_utf8_print(stderr, shown ? shown : line);
-		fputc('\n', stderr);
+			kymo_utf8_print(out, shown ? shown : line);
+		fputc('\n', out);
 		used = 0;
 	}
+}
+
+/* By one write: nothing of another process comes between its words. */
+static void say(const char *prefix, const char *format, va_list args)
+{
+	kymo_cleanup_free char *text = kymo_format(format, args);
+	char *said = NULL;
+	size_t n;
+	FILE *out = text ? open_memstream(&said, &n) : NULL;
+
+	fflush(stdout);
+	if (out)
+		print_sentence(out, prefix, text);
+	if (!out || fclose(out))
+		fputs("kymo: out of memory\n", stderr);
+	else
+		fwrite(said, 1, n, stderr);
+	free(said);
 }
 
 int cli_usage(const char *command, const char *format, ...)

@@ -5,9 +5,10 @@ import pty
 import re
 import shutil
 import signal
+from pathlib import Path
 
-from kymotest import (KYMO, Result, at_end, check, check_equal, check_matches, need_uprobes, probe_counts, record,
-                      run, run_on_terminal, sleeper, start, start_record, target, target_path)
+from kymotest import (KYMO, Result, at_end, check, check_equal, check_matches, need_uprobes, probe_counts, program,
+                      record, run, run_on_terminal, sleeper, start, start_record, target, target_path)
 
 PROBE = ('-p', 'libc:read')
 
@@ -243,3 +244,13 @@ def test_long_sentences_are_wrapped_on_a_terminal_alone():
                         [line for line in plain.splitlines() if line.endswith('^')], 'carets')
             said.append(len(shown.splitlines()) > len(plain.splitlines()))
     check(any(said), 'some were wrapped')
+
+
+def test_a_message_is_one_write():
+    """Another process that writes to the same terminal or file comes before or after it."""
+    for words in (('record', '-p', 'nosuch:f', '--', 'true'), ('record', '-p', 'libc:malloc /arg0 > nope/', 'true')):
+        run(program('strace'), '-qq', '-o', 'writes', '-s', '999', '-e', 'trace=write', KYMO, *words)
+        said = Path('writes').read_text()
+        writes = re.findall(r'^write\(2, "(.*)", \d+\) ', said, re.MULTILINE)
+        check(writes and writes[0].startswith('kymo: ') and writes[0].endswith('\\n'), 'a whole message', said)
+        check(not any(write.startswith('kymo: ') for write in writes[1:]), 'only one', said)
