@@ -1,5 +1,5 @@
-/* Threads in pads that trap: where they are to stand when they are looked at. Public header of the room, beside code.h.
- */
+/* Threads in pads. In those that trap: where a thread is to stand when it is looked at. In those with a chain: whether
+ * it has looked where it goes on. Public header of the room, beside code.h. */
 #ifndef KYMO_ARCH_LEAVE_PAD_H
 #define KYMO_ARCH_LEAVE_PAD_H
 
@@ -41,5 +41,12 @@ enum kymo_pad_stand {
 int kymo_pad_leave(const struct kymo_plan *plan, const struct kymo_pad_layout *layout, uint64_t site, uint64_t pad,
 		   bool (*read)(void *data, uint64_t address, uint64_t *ret), void *data,
 		   struct user_regs_struct *registers);
+
+/* A thread of which the pad makes an anchor is that close before the hop, or at it. */
+#define KYMO_PAD_ANCHOR_SPAN 138u
+
+/* Whether a thread `at` bytes into a pad with a chain has yet to look at the word `next`, where it goes on. False where
+ * that is not certain: near the check for the end of a stack, and in the way out. Pure. */
+bool kymo_pad_will_look(const struct kymo_pad_layout *layout, uint64_t at);
 
 #endif

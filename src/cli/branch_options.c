@@ -115,9 +115,6 @@ int cli_branches_check(struct cli_recording *recording)
 	if (!options->command && recording->says_follow && options->follow && options->existing)
 		return cli_usage(recording->name, "-b records no children that a process has already: to record those "
 						  "that it makes from now on, add --no-existing to --follow");
-	if (recording->specs.n && !options->command)
-		return cli_usage(recording->name, "-b is recorded with probes where kymo launches the command: leave "
-						  "the probes out, or give a command");
 	if (recording->specs.n && options->branch_source == KYMO_RECORD_BRANCHES_AUTO)
 		options->branch_source = KYMO_RECORD_BRANCHES_CLONES;
 	if (by_clones && recording->says_follow && options->follow && !recording->specs.n)

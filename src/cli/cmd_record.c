@@ -70,7 +70,7 @@ static void announce(struct cli_recording *recording, size_t n_sites, size_t n_p
 {
 	if (recording->announced || recording->quiet || recording->live.enabled || recording->options.command)
 		return;
-	if (recording->options.n_branches) {
+	if (recording->options.n_branches && !recording->options.n_specs) {
 		fprintf(stderr, "kymo: recording branches of process %d\n", recording->options.pid);
 		fflush(stderr);
 		recording->announced = true;

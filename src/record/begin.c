@@ -68,6 +68,10 @@ struct kymo_error *recording_attach(struct recording *recording)
 		error = recording_clear_stale(recording->run.process);
 	if (!error)
 		error = take_process(recording, &target);
+	if (!error)
+		error = beside_check(recording);
+	if (!error)
+		error = beside_open(recording);
 	if (error)
 		return error;
 	recording->run.has_begun = true;
@@ -89,7 +93,9 @@ struct kymo_error *recording_attach(struct recording *recording)
 		error = recording_make_output(recording);
 	if (!error)
 		error = recording_update_metadata(recording);
-	return error ? error : source_open_rings(recording, target->source);
+	if (!error)
+		error = source_open_rings(recording, target->source);
+	return error ? error : beside_put_in(recording);
 }
 
 /* Follow the dynamic linker from file to file. */
@@ -132,6 +138,8 @@ struct kymo_error *recording_launch(struct recording *recording)
 		error = beside_check(recording);
 	if (!error)
 		error = start_up(recording, target);
+	if (!error)
+		error = beside_open(recording);
 	if (!error)
 		error = beside_put_in(recording);
 	if (!error)

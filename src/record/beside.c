@@ -1,6 +1,7 @@
 /*
- * Two recordings of one process (docs/design/clones.md): the probes' is in when its files are linked, and the clones'
- * goes in then, with gates behind the pads at entries. It leaves first. The tree is that of the probes.
+ * Two recordings of one process (docs/design/clones.md): the probes' is in when the files of a command are linked, or
+ * first of all in a process that runs. The clones' goes in then, with gates behind the pads at entries. It leaves
+ * first. The tree is that of the probes.
  */
 #include "record/beside.h"
 
@@ -32,20 +33,27 @@ bool recording_is_beside(const struct recording *recording)
 
 struct kymo_error *beside_check(struct recording *recording)
 {
-	return recording_is_beside(recording) ? clones_check(recording->run.process) : NULL;
+	if (!recording_is_beside(recording))
+		return NULL;
+	return recording->wanted.options->command ? clones_check(recording->run.process)
+						  : clones_check_running(recording->run.process);
+}
+
+struct kymo_error *beside_open(struct recording *recording)
+{
+	struct recording_run *run = &recording->run;
+	struct kymo_error *error = recording_is_beside(recording) ? clones_create(recording, &run->clones) : NULL;
+
+	return error || !run->clones
+		       ? error
+		       : recording_open_branches(recording, KYMO_RECORD_BRANCHES_CLONES, run->clones, &run->branches);
 }
 
 struct kymo_error *beside_put_in(struct recording *recording)
 {
 	struct recording_run *run = &recording->run;
-	struct kymo_error *error;
 
-	if (!recording_is_beside(recording))
-		return NULL;
-	error = clones_create(recording, &run->clones);
-	if (!error)
-		error = recording_open_branches(recording, KYMO_RECORD_BRANCHES_CLONES, run->clones, &run->branches);
-	return error ? error : clones_put_in(run->clones, run->branches, probes_of(run));
+	return run->branches ? clones_put_in(run->clones, run->branches, probes_of(run)) : NULL;
 }
 
 struct kymo_error *beside_describe(struct recording *recording)
@@ -56,7 +64,9 @@ struct kymo_error *beside_describe(struct recording *recording)
 
 struct kymo_error *beside_begin(struct recording *recording)
 {
-	return recording->run.branches ? kymo_branches_begin(recording->run.branches) : NULL;
+	const bool is_launched = recording->wanted.options->command;
+
+	return recording->run.branches && is_launched ? kymo_branches_begin(recording->run.branches) : NULL;
 }
 
 void beside_note(struct recording *recording, const struct kymo_tree_event *event)

@@ -13,16 +13,20 @@ struct recording;
 /* Whether the recording is one of these. All other functions do nothing where it is not. */
 bool recording_is_beside(const struct recording *recording);
 
-/* The command stands at its first instruction: whether it can have clones. UNSAFE. */
+/* The command stands at its first instruction, or the process runs: whether it can have clones. UNSAFE. */
 struct kymo_error *beside_check(struct recording *recording);
 
-/* The probes are in, and the files are linked: the clones go in. */
+/* The files are linked, or the process runs: what is chosen is looked up. FAILED: there is no such function. */
+struct kymo_error *beside_open(struct recording *recording);
+
+/* The probes are in, too: the clones go in. A process that runs has its branches recorded from
+ * then on, and its rings are drained meanwhile. */
 struct kymo_error *beside_put_in(struct recording *recording);
 
 /* The trace has files: what it says of branches. */
 struct kymo_error *beside_describe(struct recording *recording);
 
-/* Right before the command runs. */
+/* Right before a command runs. */
 struct kymo_error *beside_begin(struct recording *recording);
 
 /* What the tree tells, before others deal with it. */

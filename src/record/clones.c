@@ -29,12 +29,14 @@
 #include "proc/launch.h"
 #include "proc/linker.h"
 #include "proc/memory.h"
+#include "proc/nap.h"
 #include "proc/process.h"
 #include "proc/startup.h"
 #include "proc/stop.h"
 #include "proc/tree.h"
 #include "procfs/maps.h"
 #include "record/clones_open.h"
+#include "record/packets.h"
 #include "record/progress.h"
 #include "record/recording.h"
 #include "record/warnings.h"
@@ -42,8 +44,10 @@
 #include "wire/shared.h"
 
 #define POLL_MS 20
-#define BUFFER_SIZE 16384u /* no pads write there */
-#define SPARE_RINGS 4u     /* that have memory before a thread is seen that may take them */
+#define LOOK_NS 50000          /* for signals and births to be handed on */
+#define LOOK_PERIOD_NS 2000000 /* between two of these */
+#define BUFFER_SIZE 16384u     /* no pads write there */
+#define SPARE_RINGS 4u         /* that have memory before a thread is seen that may take them */
 #define TAIL_MAX (KYMO_WIRE_ARENA_RING_SIZE / sizeof(uint32_t) - 1)
 #define NAMES_MAX 512 /* bytes of files' names in a sentence */
 #define NAMES_SHOWN 4
@@ -59,6 +63,7 @@ struct record_clones {
 	bool is_running;            /* it was when it was opened */
 	bool is_alive;              /* the program that has the clones */
 	bool is_beside;             /* probes, in one recording */
+	uint64_t next_look_ns;      /* then: when to look after a process that runs, while it is planned for */
 	struct kymo_probes *beside; /* in one recording, until that program is past; or NULL */
 };
 
@@ -108,10 +113,19 @@ static bool origin(struct user_regs_struct *registers, void *data)
 	return kymo_probes_clone_origin(clones->probes, registers);
 }
 
+/* Asked for each function that is analyzed: a process with probes goes on meanwhile, and so do their rings. */
 static bool is_given_up(void *data)
 {
-	const struct record_clones *clones = data;
+	struct record_clones *clones = data;
+	struct recording_run *run = &clones->recording->run;
+	size_t n;
 
+	if (clones->is_running && clones->is_beside && kymo_now_ns() >= clones->next_look_ns) {
+		kymo_process_nap(run->process, LOOK_NS);
+		if (!run->drain_error)
+			run->drain_error = recording_drain(clones->recording, &n);
+		clones->next_look_ns = kymo_now_ns() + LOOK_PERIOD_NS;
+	}
 	return recording_is_stopped(clones->recording);
 }
 
@@ -273,7 +287,9 @@ static struct kymo_error *install(struct record_clones *clones, struct kymo_prob
 	struct kymo_error *error = kymo_probes_resolve_clones(clones->probes);
 
 	if (!error && clones->is_running)
-		error = follow_running(clones);
+		error = beside ? kymo_branches_begin(clones->branches) : follow_running(clones);
+	if (!error && beside) /* pads go on with what they displace where words say so: they are 0 from here on */
+		error = kymo_probes_note_clones(beside);
 	if (!error)
 		error = kymo_probes_install(clones->probes, &recording->result.stopped_ns);
 	if (!error && beside)
@@ -292,8 +308,8 @@ static void tell_staying(const struct record_clones *clones)
 	if (n)
 		recording_warn(clones->recording,
 			       "%zu of the chosen functions stay as they are, and are not recorded: a handler of "
-			       "signals has interrupted them, or their code is not what the file has",
-			       n);
+			       "signals has interrupted them, %stheir code is not what the file has",
+			       n, clones->is_beside ? "threads are in the probes at their entries, or " : "or ");
 }
 
 struct kymo_error *clones_put_in(struct record_clones *clones, struct kymo_branches *branches,

@@ -107,6 +107,13 @@ static struct kymo_error *check_handlers(struct kymo_process *process)
 				 pid);
 }
 
+struct kymo_error *clones_check_running(struct kymo_process *process)
+{
+	struct kymo_error *error = clones_check(process);
+
+	return error ? error : check_handlers(process);
+}
+
 /* It is not traced before its functions are known. */
 static struct kymo_error *open_running(struct recording *recording)
 {
@@ -116,11 +123,7 @@ static struct kymo_error *open_running(struct recording *recording)
 	if (!error)
 		error = recording_clear_stale(run->process);
 	if (!error)
-		error = check_limits(run->process);
-	if (!error)
-		error = check_linker(run->process);
-	if (!error)
-		error = check_handlers(run->process);
+		error = clones_check_running(run->process);
 	return error ? error : kymo_tree_create(&run->tree);
 }
 

@@ -7,8 +7,10 @@
 struct kymo_process;
 struct recording;
 
-/* Whether a command that others launch can have clones, before it runs. UNSAFE. */
+/* Whether a process that others have launched, or opened, can have clones: before a command runs, or of one that runs.
+ * UNSAFE. */
 struct kymo_error *clones_check(struct kymo_process *process);
+struct kymo_error *clones_check_running(struct kymo_process *process);
 
 /* The process and the tree of the recording: the command, launched up to where its files are linked, or the process
  * that runs, of which the tree has nothing yet. UNSAFE: it can have no clones, and the command has run nothing. */

@@ -8,11 +8,14 @@
  */
 #include "arch/x86_64/anchor.h"
 
+#include "arch/leave_pad.h"
 #include "arch/x86_64/code.h"
 #include "arch/x86_64/frame.h"
 #include "wire/clones.h"
 
 #define UPPER_OF_WORD 4
+#define LOAD_SIZE 10u /* of what the hop is preceded by */
+_Static_assert(KYMO_PAD_ANCHOR_SPAN >= X86_ANCHOR_SIZE_MAX + LOAD_SIZE, "it is where the journal says");
 _Static_assert(KYMO_WIRE_ARENA_RING_SIZE == 1u << 16, "16 bits of a position wrap");
 
 /* %fs:disp32 */

@@ -409,9 +409,9 @@ static int emit_sequenced(struct code *c, const struct kymo_pad_env *env, const 
 	emit_start(c, env, plan, events, n, chain, &check);
 	emit_hot(c, env, events, n, site, 0, false, chain->next != 0, parts[0], descriptors[0]);
 	end = c->n;
+	emit_more(c, env, chain);
 	if (n && x86_has_anchors(env, chain))
 		x86_emit_anchor(c, env);
-	emit_more(c, env, chain);
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
 	err = x86_emit_way_out(c, plan, site->address, layout);
@@ -444,9 +444,9 @@ static int emit_unsequenced(struct code *c, const struct kymo_pad_env *env, cons
 		x86_event_plain(c, env, &events[i], site, &parts[i]);
 		emit_after(c, &events[i], &skip, &no_room);
 	}
+	emit_more(c, env, chain);
 	if (n && x86_has_anchors(env, chain))
 		x86_emit_anchor(c, env);
-	emit_more(c, env, chain);
 	if (chain->next)
 		emit_hop(c, chain->next, layout);
 	err = x86_emit_way_out(c, plan, site->address, layout);

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "arch/leave_pad.h"
 #include "arch/pad.h"
 #include "wire/shared.h"
 
@@ -24,6 +25,18 @@ void x86_emit_stack_check(struct code *c, const struct kymo_pad_env *env, const 
 	compare_rsp(c, env->live + KYMO_PAD_LIVE_STACK_ENOUGH);
 	JB(c, &check->is_low);
 	check->resume = c->n;
+}
+
+#define CHECK_SIZE 13u /* a comparison with memory, and a jump */
+
+/* After the check all ways lead by the hop. With sequences the events are there once more behind the way out, and what
+ * leads back to them; else that is not told from what goes on near the end of a stack. */
+bool kymo_pad_will_look(const struct kymo_pad_layout *layout, uint64_t at)
+{
+	if (!layout->hop)
+		return false;
+	return at == layout->entry || (at >= layout->entry + CHECK_SIZE && at < layout->hop) ||
+	       (layout->inner > layout->displaced && at >= layout->inner && at < layout->size);
 }
 
 /*

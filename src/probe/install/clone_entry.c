@@ -7,12 +7,16 @@
 
 #include "arch/clone_stand.h"
 #include "arch/clones.h"
+#include "arch/leave_pad.h"
+#include "arch/pad.h"
 #include "base/cleanup.h"
 #include "base/page.h"
 #include "probe/code/code.h"
 #include "probe/code/modules.h"
 #include "probe/install/frames.h"
+#include "probe/memory/sessions.h"
 #include "probe/options.h"
+#include "probe/plan/clone_beside.h"
 #include "probe/plan/clone_sites.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
@@ -20,6 +24,7 @@
 #include "proc/process.h"
 #include "proc/thread.h"
 #include "procfs/info.h"
+#include "procfs/maps.h"
 
 #define WAITS_MAX 8u /* a quarter of a second in all */
 #define SPARE_RINGS 4u
@@ -153,13 +158,18 @@ static const uint8_t *read_text(struct text *text, uint64_t address, size_t size
 	return text->size ? text->bytes : NULL;
 }
 
-static bool is_the_files(const struct probe_module *module, struct text *text, uint64_t from, uint64_t to)
+/* But for the jumps of the probes beside the clones. */
+static bool is_the_files(const struct kymo_probes *probes, const struct probe_module *module, struct text *text,
+			 uint64_t from, uint64_t to)
 {
 	while (from < to) {
 		const size_t size = to - from < CHUNK ? (size_t)(to - from) : CHUNK;
 		const uint8_t *now = read_text(text, from + module->bias, size);
 
-		if (!now || !kymo_code_bytes(module->code, from, text->file, size) || memcmp(now, text->file, size))
+		if (!now || !kymo_code_bytes(module->code, from, text->file, size))
+			return false;
+		probes_put_jumps(probes, from + module->bias, text->file, size);
+		if (memcmp(now, text->file, size) != 0)
 			return false;
 		from += size;
 	}
@@ -184,7 +194,7 @@ static struct kymo_error *compare_text(struct kymo_probes *probes)
 				kymo_clone_parts(kymo_clones_at(own->clones, k, &first_site), &n);
 
 			for (size_t p = 0; p < n; p++)
-				own->stays[k] |= !is_the_files(&probes->modules.items[own->module], text,
+				own->stays[k] |= !is_the_files(probes, &probes->modules.items[own->module], text,
 							       parts[p].start, parts[p].end);
 		}
 	}
@@ -234,14 +244,62 @@ static void look_at_threads(struct kymo_probes *probes)
 
 struct frames {
 	struct kymo_probes *probes;
+	const struct kymo_maps *maps;
 	bool has_any; /* that are in the way */
 };
+
+static void note_staying(struct frames *frames, uint64_t address)
+{
+	struct probe_clones *own = clones_around(frames->probes, address);
+	size_t index;
+
+	if (!own || !kymo_clones_find(own->clones, address - frames->probes->modules.items[own->module].bias, &index))
+		return;
+	frames->has_any |= !own->stays[index];
+	own->stays[index] = true;
+}
+
+/*
+ * A thread in the pad of a probe may have looked already where it goes on: in the function's own text. In code that
+ * pads share, or where a return was led to, that may be the pad of any probe.
+ */
+static bool note_in_pad(struct frames *frames, uint64_t pc)
+{
+	const struct kymo_probes *probes = frames->probes, *beside = probes->beside;
+	const struct kymo_map *map = beside ? kymo_maps_at(frames->maps, pc) : NULL;
+
+	if (!map || !map->executable || !kymo_is_shared_map(map) || map->inode != beside->shared.inode)
+		return false;
+	for (size_t i = 0; i < beside->sites.n; i++) {
+		const struct probe_site *site = &beside->sites.items[i];
+
+		if (!site->is_installed || pc < site->pad || pc - site->pad >= site->layout.size)
+			continue;
+		if (!kymo_pad_will_look(&site->layout, pc - site->pad))
+			note_staying(frames, site->address);
+		return true;
+	}
+	for (size_t i = 0; i < probes->sites.n; i++)
+		if (probes->sites.items[i].ahead)
+			note_staying(frames, probes->sites.items[i].address);
+	return true;
+}
+
+static void note_threads_in_pads(struct frames *frames)
+{
+	const struct kymo_thread *threads;
+	size_t n;
+
+	threads = kymo_process_threads(frames->probes->process, &n);
+	for (size_t i = 0; i < n; i++)
+		note_in_pad(frames, threads[i].registers.rip);
+}
 
 /* One that continues where a catch begins comes into the clone by itself. */
 static bool note_frame(const struct probes_pc *pc, void *data)
 {
 	struct frames *frames = data;
-	struct probe_clones *own = clones_around(frames->probes, pc->address);
+	struct probe_clones *own = note_in_pad(frames, pc->address) ? NULL : clones_around(frames->probes, pc->address);
 	enum kymo_catch_kind kind;
 	uint32_t first_site;
 	uint64_t vaddr;
@@ -259,7 +317,7 @@ static bool note_frame(const struct probes_pc *pc, void *data)
 
 struct kymo_error *probes_clones_look(struct kymo_probes *probes, const struct kymo_maps *maps, bool *occupied_ret)
 {
-	struct frames frames = { .probes = probes };
+	struct frames frames = { .probes = probes, .maps = maps };
 	struct kymo_error *error = probes_clones_check_threads(probes);
 	pid_t tid;
 
@@ -268,6 +326,7 @@ struct kymo_error *probes_clones_look(struct kymo_probes *probes, const struct k
 		error = &kymo_error_no_memory;
 	if (error)
 		return error;
+	note_threads_in_pads(&frames);
 	probes_find_saved_pc(probes->process, maps, note_frame, &frames, &tid);
 	*occupied_ret = frames.has_any && probes->attempt.n_waits++ < WAITS_MAX;
 	if (*occupied_ret)
@@ -323,6 +382,8 @@ static int move_thread(struct kymo_probes *probes, size_t index, uint64_t word)
 	int err = 0;
 
 	threads = kymo_process_threads(probes->process, &n);
+	if (probes_before(probes, threads[index].registers.rip)) /* it comes by the probe, and by its hop */
+		return 0;
 	if (stand_of(probes, &threads[index], &own, &stand) != KYMO_STANDS_IN || own->stays[stand.index])
 		return 0;
 	registers = threads[index].registers;

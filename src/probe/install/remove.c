@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/leave_pad.h"
 #include "arch/remote.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -192,6 +193,12 @@ static bool does_any_lead_to_us(const struct removal *removal, const struct kymo
 	return false;
 }
 
+/* It may have loaded the address of our arena. A pad that is not as far yet will find none (probe_end_anchors()). */
+static bool makes_anchor(const struct removal *removal, const struct kymo_wire_site *site, uint64_t pc)
+{
+	return removal->own->arena && site->event_id && pc <= site->hop && site->hop - pc <= KYMO_PAD_ANCHOR_SPAN;
+}
+
 /* Another recording's pad jumps to an address that it has loaded already, perhaps to one of ours, or is about to load
  * one; or it makes an anchor in our arena, after a record. */
 static bool is_hopping(const struct removal *removal, const struct kymo_session *other, uint64_t pc)
@@ -200,11 +207,11 @@ static bool is_hopping(const struct removal *removal, const struct kymo_session 
 		const struct kymo_wire_site *site = &other->sites[k];
 
 		if (pc - site->pad < site->pad_size)
-			return (site->hop && (site->hop == pc || (removal->own->arena && site->event_id))) ||
+			return (site->hop && (site->hop == pc || makes_anchor(removal, site, pc))) ||
 			       leads_to_us(removal, site);
 	}
-	/* Code that its pads share. */
-	return removal->own->arena || does_any_lead_to_us(removal, other);
+	/* Code that its pads share, from which they go on to all of that. */
+	return does_any_lead_to_us(removal, other);
 }
 
 /*

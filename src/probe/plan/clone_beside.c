@@ -57,6 +57,22 @@ static bool is_locked(const struct kymo_probes *others, const struct kymo_catch 
 	       probe_text_is(&others->text, TEXT_LOCKED, catch->island + bias, KYMO_JUMP_SIZE);
 }
 
+void probes_put_jumps(const struct kymo_probes *probes, uint64_t address, uint8_t *bytes, size_t size)
+{
+	const struct kymo_probes *others = probes->beside;
+	size_t i = others ? kymo_partition_point(k, others->sites.n,
+						 others->sites.items[k].address + KYMO_WINDOW_MAX < address)
+			  : 0;
+
+	for (; others && i < others->sites.n && others->sites.items[i].address < address + size; i++) {
+		const struct probe_site *site = &others->sites.items[i];
+
+		for (size_t k = 0; k < site->plan.patch_size && site == probes_before(probes, site->address); k++)
+			if (site->address + k >= address && site->address + k - address < size)
+				bytes[site->address + k - address] = site->plan.patch[k];
+	}
+}
+
 static const struct kymo_catch *entry_of(const struct kymo_clone *clone)
 {
 	const struct kymo_catch *catches;

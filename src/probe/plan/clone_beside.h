@@ -21,4 +21,7 @@ const struct probe_site *probes_before(const struct kymo_probes *probes, uint64_
 bool probes_are_in_the_way(const struct kymo_probes *probes, const struct kymo_clone *clone, uint64_t bias,
 			   size_t *n_hops_ret);
 
+/* Put what the probes beside the clones have written there into `bytes`, which are the file's at `address`. */
+void probes_put_jumps(const struct kymo_probes *probes, uint64_t address, uint8_t *bytes, size_t size);
+
 #endif

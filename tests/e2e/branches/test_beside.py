@@ -273,7 +273,6 @@ def test_what_is_refused(tmp):
     run('gcc', '-static', '-O1', '-pthread', '-o', tmp / 'static', HERE / 'cloned.c').ok()
     both = ('-b', 'all', '-p', 'libc:malloc')
     record(*both, *STEPS, '--', './cloned', 'work').refused('leave -p, -r and -m out, or record by clones', 2)
-    record(*both, *CLONES, '--pid', os.getpid()).refused('leave the probes out, or give a command', 2)
     record(*both, *CLONES, '--no-follow', '--', './cloned', 'work').refused('leave --no-follow out', 2)
     record(*both, *CLONES, '--overwrite', '--', './cloned', 'work').refused('leave --overwrite out', 2)
     record(*both, *CLONES, '--count', 'libc:free', '--', './cloned').refused('leave --count and the like out', 2)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <Zydis/Zydis.h>
 
+#include "arch/leave_pad.h"
 #include "arch/pad.h"
 #include "base/cleanup.h"
 #include "fetches.h"
@@ -251,11 +252,50 @@ static void nothing_in_the_guest_image_refers_to_what_is_outside(void **state)
 	}
 }
 
+static struct kymo_pad_layout layout_of(uint64_t rseq_rings, int32_t position)
+{
+	const struct kymo_pad_chain chain = { .next = 0x7e0000900000 };
+	struct kymo_pad_env env = plain_env;
+	struct kymo_pad_layout layout;
+	uint8_t out[2 * PAGE];
+
+	env.rseq_rings = rseq_rings;
+	env.position = position;
+	assert_int_equal(
+		kymo_pad_emit(&env, &nop, nop.vaddr, 0x7f0000300000, &one_event, 1, &chain, out, sizeof(out), &layout),
+		0);
+	return layout;
+}
+
+static void an_anchor_is_made_right_before_the_hop(void **state)
+{
+	static const uint64_t rings[] = { 0, 0x7e0000000000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rings) / sizeof(*rings); i++) {
+		const struct kymo_pad_layout without = layout_of(rings[i], 0), with = layout_of(rings[i], 56);
+		const uint32_t load = 10;
+
+		assert_true(with.hop > without.hop);
+		assert_true(with.hop - without.hop + load <= KYMO_PAD_ANCHOR_SPAN);
+		assert_true(kymo_pad_will_look(&with, with.entry));
+		assert_false(kymo_pad_will_look(&with, with.entry + 1));
+		assert_true(kymo_pad_will_look(&with, with.hop - load));
+		assert_false(kymo_pad_will_look(&with, with.hop));
+		assert_false(kymo_pad_will_look(&with, with.displaced));
+		assert_false(kymo_pad_will_look(&with, with.insn_at[0]));
+		assert_false(kymo_pad_will_look(&with, with.insn_at[1]));
+		assert_int_equal(kymo_pad_will_look(&with, with.size - 1), rings[i] != 0);
+		assert_false(kymo_pad_will_look(&with, with.size));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_pad_is_larger_than_told),
 		cmocka_unit_test(a_pad_that_does_not_fit_is_an_error),
+		cmocka_unit_test(an_anchor_is_made_right_before_the_hop),
 		cmocka_unit_test(arguments_out_of_range_are_errors),
 		cmocka_unit_test(arguments_at_the_ends_of_their_ranges_are_taken),
 		cmocka_unit_test(a_payload_is_the_only_argument_of_its_event),

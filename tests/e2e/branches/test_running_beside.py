@@ -1,0 +1,171 @@
+"""Probes and function clones in one recording of a process that runs: it does what it did, each hit is counted, and each
+record is among the branches of its thread."""
+import json
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+from histories import CLONES, functions, is_clean, threads
+from kymotest import (KYMO, babeltrace, check, check_equal, check_matches, check_text_intact, check_untraced,
+                      event_counts, eventually, kymo, record, run, sampled, sleeper, start, timeout)
+
+HERE = Path(__file__).parent
+# Hot ones, of whose hits few are recorded: what reads all takes its time.
+PROBES = ('-p', 'running:fib sample 1/500', '-p', 'running:spin sample 1/500', '-r', 'running:compare sample 1/500',
+          '-p', 'running:leap sample 1/500', '-p', 'running:short_thread', '-p', 'libc:malloc sample 1/500')
+
+# Checks sums by libz for as many lines as it is told to, again and again.
+SUMS = """
+import sys, zlib
+for line in sys.stdin:
+    for i in range(int(line)):
+        zlib.crc32(b'abc%d' % i)
+    print('done', flush=True)
+"""
+
+
+def build(tmp, name):
+    run('gcc', '-g', '-O1', '-pthread', '-o', tmp / name, HERE / f'{name}.c').ok()
+
+
+def begin(tmp, *words):
+    """It computes until its input ends; see running.c."""
+    build(tmp, 'running')
+    target = start('./running', *words)
+    target.wait_for('ready')
+    return target
+
+
+def detach(pid):
+    """Handlers may keep threads in clones for a while."""
+    def is_detached():
+        result = kymo('detach', pid)
+        check(result.status == 0 or 'no kymo probes' in result.err, 'taken out', result)
+        return is_clean(pid)
+    eventually(is_detached, 'all is out', 60)
+
+
+def finish(target):
+    detach(target.pid)
+    check_untraced(target.pid)
+    check_text_intact(target.pid)
+    check_matches(target.end(seconds=60).ok().out, r'^all is right$')
+
+
+def anchors(thread):
+    return [(item['event'], item['time_ns']) for item in thread['branches'] if item['kind'] == 'event']
+
+
+def records(directory, tid):
+    lines = kymo('report', '--events', '--json', directory).ok().out.splitlines()
+    return [(event['name'], event['time_ns']) for event in map(json.loads, lines) if event.get('tid') == tid]
+
+
+def are_records(found, thread):
+    """The newest ones of the thread, in their order."""
+    made = records('kymo.data', thread['tid'])
+    at = made.index(found[0])
+    check_equal(found, made[at:at + len(found)], 'records among branches')
+
+
+@sampled
+@timeout(600)
+def test_they_come_and_go(tmp):
+    """Threads loop, recurse, leap, sort, wait, handle signals, and come and go, in functions with hot probes."""
+    target = begin(tmp, 'forks', 'signals')
+    for _ in range(8):
+        record('-q', '-b', 'running', *CLONES, *PROBES, '--pid', target.pid, '--for', '0.1').ok()
+        detach(target.pid)
+        check_text_intact(target.pid)
+    record('-q', '-b', 'running', '--tail', '64', *CLONES, *PROBES, '--pid', target.pid, '--for', '1').ok()
+    finish(target)
+    babeltrace('kymo.data')
+    found = {name for thread in threads() for name in functions(thread)}
+    check({'fib', 'choose', 'leap', 'spin'} <= found, 'what they did', found)
+    counts = event_counts()
+    check(all(counts.get(f'running:{name}') for name in ('fib', 'spin', 'leap', 'short_thread')), 'hits', counts)
+
+
+@timeout(240)
+def test_each_hit_is_counted_and_is_among_the_branches(tmp):
+    """Of a library that a program as it is shipped has loaded."""
+    target = start('/usr/bin/python3', '-c', SUMS)
+
+    def work(n):
+        told = target.out.count('done')
+        target.send(f'{n}\n')
+        eventually(lambda: target.out.count('done') > told, 'it is done')
+
+    work(1)
+    for source in CLONES, ():
+        recorder = start(KYMO, 'record', '-b', 'libz', '--tail', '16000', *source, '-p', 'libz:crc32', '--pid',
+                         target.pid)
+        recorder.wait_for('recording process', 1, seconds=120)
+        work(700)
+        work(300)
+        recorder.end(signal.SIGINT).ok()
+        check_equal(event_counts()['libz:crc32'], 1000, f'all hits: {recorder.err}')
+        thread, = [each for each in threads() if each['tid'] == target.pid]
+        found = anchors(thread)
+        check_equal(len(found), 1000, 'all are among the branches')
+        are_records(found, thread)
+        detach(target.pid)
+        check_text_intact(target.pid)
+        work(5)
+    target.end().ok()
+
+
+@timeout(120)
+def test_until_a_condition_holds(tmp):
+    target = start('/usr/bin/python3', '-c', SUMS)
+    target.send('1\n')
+    target.wait_for('done')
+    recorder = start(KYMO, 'record', '-b', 'libz', *CLONES, '--until', 'libz:crc32 /arg2 == 6/', '--pid', target.pid)
+    recorder.wait_for('recording process', 1, seconds=120)
+    target.send('500\n')
+    result = recorder.end().ok()
+    check_matches(result.err, r"'libz:crc32 /arg2 == 6/' held at [\d:.]+ in thread \d+\n")
+    text = kymo('branches', '--before', 'libz:crc32').ok().out
+    check_matches(text, r' libz:crc32  at \d\.\d{9} s( .*)?$', 'the record comes last')
+    check(is_clean(target.pid), 'it is out')
+    check_text_intact(target.pid)
+    target.end().ok()
+
+
+@timeout(300)
+def test_recorder_killed_at_any_instant(tmp):
+    target = begin(tmp, 'forks', 'killed')
+    chance = random.Random(11)
+    for _ in range(15):
+        recorder = start(KYMO, 'record', '-q', '-b', 'running', *CLONES, *PROBES, '--pid', target.pid, '--for', '0.3')
+        time.sleep(chance.random() * 1.5)
+        recorder.end(signal.SIGKILL)
+        detach(target.pid)
+        check_text_intact(target.pid)
+    finish(target)
+
+
+@timeout(120)
+def test_what_is_refused_leaves_nothing(tmp):
+    """No probe is in, and no recording is made."""
+    run('gcc', '-static', '-O1', '-pthread', '-o', tmp / 'static', HERE / 'cloned.c').ok()
+    both = ('-b', 'all', *CLONES)
+    process = sleeper()
+    record(*both, '-p', 'libc:malloc', '--no-follow', '--pid', process.pid).refused('leave --no-follow out', 2)
+    record('-b', 'sleep:nosuch', '-p', 'libc:malloc', '--pid', process.pid).refused('nosuch')
+    record(*both, '-p', 'libc:malloc', '--pid', f'{process.pid},{os.getpid()}').refused('-b records one process', 2)
+    check(is_clean(process.pid), 'nothing is in')
+    check_text_intact(process.pid)
+    handler = ('/usr/bin/python3', '-X', 'faulthandler', '-c', 'print("ready", flush=True); input()')
+    for command, probe, why in ((('./static', 'run'), 'static:fib', 'and this is none'),
+                                (handler, 'libc:malloc', 'handles faults')):
+        target = start(*command)
+        if 'python3' in command[0]:
+            target.wait_for('ready')
+        record(*both, '-p', probe, '--pid', target.pid).refused(why)
+        check(is_clean(target.pid), 'nothing is in')
+        check_text_intact(target.pid)
+        target.kill()
+    check(not Path('kymo.data').exists(), 'no recording is made')
