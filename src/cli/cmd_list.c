@@ -286,6 +286,19 @@ static int list_source(const struct request *request)
 	return error ? cli_fail("list", error) : 0;
 }
 
+/* FILE:GLOB, as probes are written, is FILE and GLOB, unless there is a file of that name. */
+static int list_where(const struct request *request)
+{
+	const char *where = request->operands[0];
+	const char *colon = request->n == 1 && access(where, F_OK) ? kymo_spec_file_end(where) : NULL;
+	kymo_cleanup_free char *file = colon ? strndup(where, (size_t)(colon - where)) : NULL;
+
+	if (colon && !file)
+		return cli_fail("list", &kymo_error_no_memory);
+	return list_target(file ? file : where, file ? colon + 1 : request->operands[1], request->json,
+			   request->names_only);
+}
+
 static int list_request(const struct request *request)
 {
 	if (!request->n)
@@ -298,7 +311,7 @@ static int list_request(const struct request *request)
 		return list_source(request);
 	if (request->has_debug_file)
 		return cli_usage("list", "--debug-file requires --vars or --lines");
-	return list_target(request->operands[0], request->operands[1], request->json, request->names_only);
+	return list_where(request);
 }
 
 int cmd_list(int argc, char **argv)

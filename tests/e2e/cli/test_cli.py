@@ -3,6 +3,7 @@ there."""
 import json
 import os
 import re
+import shutil
 
 from kymotest import (KYMO, NOBODY, SOURCE, check, check_equal, check_matches, check_same, kymo, run, sleeper, start,
                       target_path)
@@ -197,6 +198,16 @@ def test_list_shows_functions_one_a_line_sorted():
     check_same(names, sorted(names))
     for line in lines:
         check_matches(line, r'^0x[0-9a-f]{8,}  0x[0-9a-f]{8,}  +\d+  /\S+:\S+(  \(ifunc\))?$')
+
+
+def test_list_takes_a_location_as_probes_are_written(tmp):
+    """Unless there is a file of that name."""
+    check_equal(kymo('list', 'libc:m*lloc').ok().out, kymo('list', 'libc', 'm*lloc').ok().out, 'of a library')
+    shutil.copy(target_path('libctor.so'), tmp / 'a:b')
+    check_equal(kymo('list', './a:b:ctor_work').ok().out, kymo('list', './a:b', 'ctor_work').ok().out, 'of a file')
+    check_matches(kymo('list', './a:b').ok().out, r':ctor_work$')
+    kymo('list', 'libc:maloc').refused('no function in libc is called \'maloc\'; near are .*malloc')
+    kymo('list', 'nosuch:malloc').refused('nosuch: no such program in PATH')
 
 
 def test_list_as_json_says_the_same():
