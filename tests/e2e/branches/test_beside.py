@@ -1,7 +1,6 @@
 """Probes and function clones in one recording: the program does what it does without them. Probes count what they count
 without clones, and each record is where it was made among the branches of its thread."""
 import collections
-import json
 import os
 import random
 import re
@@ -9,39 +8,16 @@ import signal
 import time
 from pathlib import Path
 
+from histories import CLONES, STEPS, anchors, build, is_clean, records, threads
 from kymotest import (KYMO, babeltrace, check, check_equal, check_matches, check_text_intact, check_untraced,
                       events, eventually, kymo, probe_counts, record, run, start, timeout)
 
-HERE = Path(__file__).parent
-CLONES = ('--branch-source', 'clones')
-STEPS = ('--branch-source', 'steps')
 PROBES = ('-p', 'cloned:collatz', '-p', 'cloned:choose', '-p', 'cloned:in_child', '-p', 'libc:malloc', '-p',
           'libc:strlen')
 
 
-def build(tmp):
-    run('gcc', '-g', '-O1', '-pthread', '-o', tmp / 'cloned', HERE / 'cloned.c').ok()
-
-
-def threads(directory='kymo.data'):
-    return json.loads(kymo('branches', '--json', directory).ok().out)['threads']
-
-
-def anchors(thread):
-    return [(item['event'], item['time_ns']) for item in thread['branches'] if item['kind'] == 'event']
-
-
-def records(directory, tid):
-    lines = kymo('report', '--events', '--json', directory).ok().out.splitlines()
-    return [(event['name'], event['time_ns']) for event in map(json.loads, lines) if event.get('tid') == tid]
-
-
 def counts(directory='kymo.data'):
     return {name: n for name, n in probe_counts(directory).items() if n}
-
-
-def is_clean(pid):
-    return '/memfd:kymo' not in Path(f'/proc/{pid}/maps').read_text()
 
 
 def find_target(recorder):
@@ -57,7 +33,7 @@ def find_target(recorder):
 @timeout(200)
 def test_programs_do_what_they_do_and_probes_count_all(tmp):
     """Also in children, which have clones that no party reads."""
-    build(tmp)
+    build(tmp, 'cloned')
     for mode in 'work', 'threads', 'children', 'handler', 'faults', 'returns', 'exec', 'crash', 'abort', '_exit':
         bare = run('./cloned', mode)
         alone = record(*PROBES, '-o', 'alone', '--', './cloned', mode)
@@ -98,7 +74,7 @@ def test_real_programs(tmp):
 @timeout(120)
 def test_probes_elsewhere_keep_functions_from_being_cloned(tmp):
     """Markers, returns, system calls: counted as without clones, and the user is told."""
-    build(tmp)
+    build(tmp, 'cloned')
     options = ('-p', 'cloned:work', '-r', 'cloned:choose', '-r', 'cloned:fib', '-s', 'write')
     alone = record(*options, '-o', 'alone', '--', './cloned', 'work').ok()
     both = record('-b', 'cloned', *CLONES, *options, '-o', 'both', '--', './cloned', 'work').ok()
@@ -114,7 +90,7 @@ def test_probes_elsewhere_keep_functions_from_being_cloned(tmp):
 @timeout(120)
 def test_each_record_is_among_the_branches(tmp):
     """With the time of the record, where the function was entered."""
-    build(tmp)
+    build(tmp, 'cloned')
     record('-b', 'cloned', *CLONES, '-p', 'cloned:collatz', '-p', 'cloned:leap', '--tail', '16000', '--', './cloned',
            'work').ok()
     thread, = threads()
@@ -137,7 +113,7 @@ def test_each_record_is_among_the_branches(tmp):
 @timeout(120)
 def test_anchors_in_what_is_left_of_a_ring(tmp):
     """It has gone round many times: the newest records are those in it."""
-    build(tmp)
+    build(tmp, 'cloned')
     record('-b', 'libc', *CLONES, '-p', 'libc:malloc', '-p', 'libc:free', '--tail', '16000', '--', 'sort',
            '--parallel=1', '/etc/services', '/etc/passwd').ok()
     thread, = threads()
@@ -149,7 +125,7 @@ def test_anchors_in_what_is_left_of_a_ring(tmp):
 
 @timeout(120)
 def test_anchors_of_threads(tmp):
-    build(tmp)
+    build(tmp, 'cloned')
     record('-b', 'cloned', *CLONES, '-p', 'cloned:collatz', '-p', 'cloned:choose', '--', './cloned', 'threads').ok()
     _, one, other = threads()
     for thread, name in (one, 'cloned:collatz'), (other, 'cloned:choose'):
@@ -159,7 +135,7 @@ def test_anchors_of_threads(tmp):
 
 @timeout(120)
 def test_before_an_event(tmp):
-    build(tmp)
+    build(tmp, 'cloned')
     record('-b', 'cloned', *CLONES, '-p', 'cloned:leap', '-p', 'cloned:collatz', '--tail', '16000', '--', './cloned',
            'work').ok()
     for pattern in 'cloned:leap', 'leap', 'l*':
@@ -179,7 +155,7 @@ def test_before_an_event(tmp):
 @timeout(120)
 def test_until_a_condition_holds(tmp):
     """What it is of is recorded, too, and so is among the branches."""
-    build(tmp)
+    build(tmp, 'cloned')
     result = record('-b', 'cloned', *CLONES, '--until', 'cloned:collatz /arg0 == 27/', '--', './cloned', 'work').ok()
     check_matches(result.err, r"'cloned:collatz /arg0 == 27/' held at [\d:.]+ in thread \d+\n")
     text = kymo('branches', '--before', 'cloned:collatz').ok().out
@@ -195,7 +171,7 @@ def test_until_a_condition_holds(tmp):
 
 @timeout(120)
 def test_the_records_before_a_crash(tmp):
-    build(tmp)
+    build(tmp, 'cloned')
     record('-b', 'cloned', *CLONES, '-p', 'cloned:fault', '-p', 'cloned:choose', '--', './cloned',
            'crash').ended(128 + signal.SIGSEGV)
     text = kymo('report', '--crash').ok().out
@@ -208,7 +184,7 @@ def test_the_records_before_a_crash(tmp):
 
 @timeout(120)
 def test_a_handler_of_faults_ends_branches_alone(tmp):
-    build(tmp)
+    build(tmp, 'cloned')
     result = start(KYMO, 'record', '-b', 'cloned', *CLONES, '-p', 'cloned:fib', '-p', 'cloned:fault', '-p',
                    'libc:printf', '--', './cloned', 'handler stays')
     target = find_target(result)
@@ -223,7 +199,7 @@ def test_a_handler_of_faults_ends_branches_alone(tmp):
 
 @timeout(120)
 def test_all_goes_out_of_a_program_that_runs_on(tmp):
-    build(tmp)
+    build(tmp, 'cloned')
     result = start(KYMO, 'record', '-b', 'cloned', *CLONES, '-p', 'cloned:fib sample 1/100', '-p', 'libc:printf', '-p',
                    'cloned:work', '--for', '1', '--', './cloned', 'run')
     target = find_target(result)
@@ -245,7 +221,7 @@ def test_all_goes_out_of_a_program_that_runs_on(tmp):
 
 @timeout(240)
 def test_recorder_killed_at_any_instant(tmp):
-    build(tmp)
+    build(tmp, 'cloned')
     chance = random.Random(11)
     for i in range(20):
         recorder = start(KYMO, 'record', '-q', '-b', 'all', *CLONES, *PROBES, '--', './cloned', 'run')
@@ -269,8 +245,8 @@ def test_recorder_killed_at_any_instant(tmp):
 
 @timeout(120)
 def test_what_is_refused(tmp):
-    build(tmp)
-    run('gcc', '-static', '-O1', '-pthread', '-o', tmp / 'static', HERE / 'cloned.c').ok()
+    build(tmp, 'cloned')
+    build(tmp, 'cloned', '-static', to='static')
     both = ('-b', 'all', '-p', 'libc:malloc')
     record(*both, *STEPS, '--', './cloned', 'work').refused('leave -p, -r and -m out, or record by clones', 2)
     record(*both, *CLONES, '--no-follow', '--', './cloned', 'work').refused('leave --no-follow out', 2)

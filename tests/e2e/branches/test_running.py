@@ -10,46 +10,17 @@ import time
 from pathlib import Path
 
 import processes
-from histories import CLONES, STEADY, functions, is_clean, jumps, threads
+from histories import CLONES, STEADY, begin, build, detach, finish, functions, is_clean, jumps, threads
 from killing import NO_LEAKS
 from kymotest import (IS_WHOLE, KYMO, babeltrace, check, check_equal, check_matches, check_text_intact,
                       check_untraced, eventually, kymo, program, record, run, sampled, sleeper, start, timeout)
 
-HERE = Path(__file__).parent
-
-
-def build(tmp, name):
-    run('gcc', '-g', '-O1', '-pthread', '-o', tmp / name, HERE / f'{name}.c').ok()
-
-
-def begin(tmp, *words):
-    """It computes until its input ends; see running.c."""
-    build(tmp, 'running')
-    target = start('./running', *words)
-    target.wait_for('ready')
-    return target
 
 
 def check_clean(pid):
     """Where a thread may still return into a clone kymo has told so, and a detach takes the rest out later."""
     if not is_clean(pid):
         detach(pid)
-
-
-def finish(target):
-    detach(target.pid)
-    check_untraced(target.pid)
-    check_text_intact(target.pid)
-    check_matches(target.end(seconds=60).ok().out, r'^all is right$')
-
-
-def detach(pid):
-    """Handlers may keep threads in clones for a while."""
-    def is_detached():
-        result = kymo('detach', pid)
-        check(result.status == 0 or 'no kymo probes' in result.err, 'taken out', result)
-        return is_clean(pid)
-    eventually(is_detached, 'all is out', 60)
 
 
 def put_in(*words, pid):
@@ -241,7 +212,7 @@ def test_a_handler_that_does_not_return(tmp):
 
 @timeout(120)
 def test_what_can_have_no_clones(tmp):
-    run('gcc', '-static', '-O1', '-pthread', '-o', tmp / 'static', HERE / 'running.c').ok()
+    build(tmp, 'running', '-static', to='static')
     static = start('./static')
     static.wait_for('ready')
     handles = start(sys.executable, '-X', 'faulthandler', '-c', 'print("ready", flush=True); input()')

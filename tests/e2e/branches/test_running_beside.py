@@ -1,17 +1,15 @@
 """Probes and function clones in one recording of a process that runs: it does what it did, each hit is counted, and each
 record is among the branches of its thread."""
-import json
 import os
 import random
 import signal
 import time
 from pathlib import Path
 
-from histories import CLONES, functions, is_clean, threads
-from kymotest import (KYMO, babeltrace, check, check_equal, check_matches, check_text_intact, check_untraced,
+from histories import CLONES, anchors, begin, build, check_are_records, detach, finish, functions, is_clean, threads
+from kymotest import (KYMO, babeltrace, check, check_equal, check_matches, check_text_intact,
                       event_counts, eventually, kymo, record, run, sampled, sleeper, start, timeout)
 
-HERE = Path(__file__).parent
 # Hot ones, of whose hits few are recorded: what reads all takes its time.
 PROBES = ('-p', 'running:fib sample 1/500', '-p', 'running:spin sample 1/500', '-r', 'running:compare sample 1/500',
           '-p', 'running:leap sample 1/500', '-p', 'running:short_thread', '-p', 'libc:malloc sample 1/500')
@@ -24,50 +22,6 @@ for line in sys.stdin:
         zlib.crc32(b'abc%d' % i)
     print('done', flush=True)
 """
-
-
-def build(tmp, name):
-    run('gcc', '-g', '-O1', '-pthread', '-o', tmp / name, HERE / f'{name}.c').ok()
-
-
-def begin(tmp, *words):
-    """It computes until its input ends; see running.c."""
-    build(tmp, 'running')
-    target = start('./running', *words)
-    target.wait_for('ready')
-    return target
-
-
-def detach(pid):
-    """Handlers may keep threads in clones for a while."""
-    def is_detached():
-        result = kymo('detach', pid)
-        check(result.status == 0 or 'no kymo probes' in result.err, 'taken out', result)
-        return is_clean(pid)
-    eventually(is_detached, 'all is out', 60)
-
-
-def finish(target):
-    detach(target.pid)
-    check_untraced(target.pid)
-    check_text_intact(target.pid)
-    check_matches(target.end(seconds=60).ok().out, r'^all is right$')
-
-
-def anchors(thread):
-    return [(item['event'], item['time_ns']) for item in thread['branches'] if item['kind'] == 'event']
-
-
-def records(directory, tid):
-    lines = kymo('report', '--events', '--json', directory).ok().out.splitlines()
-    return [(event['name'], event['time_ns']) for event in map(json.loads, lines) if event.get('tid') == tid]
-
-
-def are_records(found, thread):
-    """The newest ones of the thread, in their order."""
-    made = records('kymo.data', thread['tid'])
-    at = made.index(found[0])
-    check_equal(found, made[at:at + len(found)], 'records among branches')
 
 
 @sampled
@@ -110,7 +64,7 @@ def test_each_hit_is_counted_and_is_among_the_branches(tmp):
         thread, = [each for each in threads() if each['tid'] == target.pid]
         found = anchors(thread)
         check_equal(len(found), 1000, 'all are among the branches')
-        are_records(found, thread)
+        check_are_records(found, thread)
         detach(target.pid)
         check_text_intact(target.pid)
         work(5)
@@ -150,7 +104,7 @@ def test_recorder_killed_at_any_instant(tmp):
 @timeout(120)
 def test_what_is_refused_leaves_nothing(tmp):
     """No probe is in, and no recording is made."""
-    run('gcc', '-static', '-O1', '-pthread', '-o', tmp / 'static', HERE / 'cloned.c').ok()
+    build(tmp, 'cloned', '-static', to='static')
     both = ('-b', 'all', *CLONES)
     process = sleeper()
     record(*both, '-p', 'libc:malloc', '--no-follow', '--pid', process.pid).refused('leave --no-follow out', 2)
