@@ -290,6 +290,8 @@ static struct kymo_error *install(struct record_clones *clones, struct kymo_prob
 		error = beside ? kymo_branches_begin(clones->branches) : follow_running(clones);
 	if (!error && beside) /* pads go on with what they displace where words say so: they are 0 from here on */
 		error = kymo_probes_note_clones(beside);
+	if (!error && clones->is_running) /* seconds after the first check */
+		error = clones_check_running(recording->run.process);
 	if (!error)
 		error = kymo_probes_install(clones->probes, &recording->result.stopped_ns);
 	if (!error && beside)
@@ -530,6 +532,8 @@ void clones_leave_child(struct record_clones *clones, struct kymo_process *child
 {
 	struct kymo_detach_result result = { .note = NULL };
 
+	if (!clones->probes)
+		return;
 	kymo_error_destroy(kymo_remove(child, kymo_probes_inode(clones->probes), &result));
 	free(result.note);
 }

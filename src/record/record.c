@@ -329,12 +329,11 @@ static struct target *find_dirty(const struct recording *recording)
 }
 
 /* Of all processes, also of those that are born meanwhile. */
-static struct kymo_error *take_out(struct recording *recording)
+static struct kymo_error *take_out_of_all(struct recording *recording)
 {
 	struct kymo_error *error = NULL;
 	struct target *target;
 
-	recording_progress(recording, KYMO_RECORD_STOPPING);
 	recording->run.is_ending = true;
 	do {
 		if (recording->run.tree)
@@ -344,6 +343,12 @@ static struct kymo_error *take_out(struct recording *recording)
 			error = kymo_error_first(error, take_out_of(recording, target));
 	} while (target);
 	return error;
+}
+
+static struct kymo_error *take_out(struct recording *recording)
+{
+	recording_progress(recording, KYMO_RECORD_STOPPING);
+	return take_out_of_all(recording);
 }
 
 static void note_command_end(struct recording *recording)
@@ -429,6 +434,10 @@ static void undo(struct recording *recording)
 
 	if (!recording->run.process || !inode || !(recording->run.has_begun || !recording->wanted.options->command))
 		return;
+	if (recording->run.tree && !recording->wanted.options->command) { /* it may have made children */
+		kymo_error_destroy(take_out_of_all(recording));
+		return;
+	}
 	kymo_process_resume(recording->run.process);
 	kymo_error_destroy(kymo_remove(recording->run.process, inode, &result));
 	free(result.note);

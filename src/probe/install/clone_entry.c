@@ -259,13 +259,11 @@ static void note_staying(struct frames *frames, uint64_t address)
 	own->stays[index] = true;
 }
 
-/*
- * A thread in the pad of a probe may have looked already where it goes on: in the function's own text. In code that
- * pads share, or where a return was led to, that may be the pad of any probe.
- */
+/* A thread in the pad of a probe may have looked already where it goes on: in the function's own text. One in code that
+ * pads share returns to a pad, before that looks. */
 static bool note_in_pad(struct frames *frames, uint64_t pc)
 {
-	const struct kymo_probes *probes = frames->probes, *beside = probes->beside;
+	const struct kymo_probes *beside = frames->probes->beside;
 	const struct kymo_map *map = beside ? kymo_maps_at(frames->maps, pc) : NULL;
 
 	if (!map || !map->executable || !kymo_is_shared_map(map) || map->inode != beside->shared.inode)
@@ -279,9 +277,6 @@ static bool note_in_pad(struct frames *frames, uint64_t pc)
 			note_staying(frames, site->address);
 		return true;
 	}
-	for (size_t i = 0; i < probes->sites.n; i++)
-		if (probes->sites.items[i].ahead)
-			note_staying(frames, probes->sites.items[i].address);
 	return true;
 }
 

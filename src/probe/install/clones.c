@@ -168,7 +168,7 @@ static struct kymo_error *clone_module(struct kymo_probes *probes, size_t i, str
 		return error;
 	err = is_large ? -E2BIG : kymo_clones_create(&code->code, code->map, is_chosen, &choice, &bounds, &own.clones);
 	if (err == -ECANCELED)
-		return probes_clones_given_up();
+		return probes_clones_given_up(wanted->is_running);
 	if (err)
 		return err == -E2BIG && kymo_vec_push(&probes->unclonable, i) ? NULL : &kymo_error_no_memory;
 	room->bytes -= bytes * CODE_A_BYTE;
@@ -195,7 +195,7 @@ static struct kymo_error *clone_files(struct kymo_probes *probes, const struct k
 		if (!is_of_file(&maps->items[i]) || probes_is_known(probes, &maps->items[i]))
 			continue;
 		error = wanted->is_given_up && wanted->is_given_up(wanted->data)
-				? probes_clones_given_up()
+				? probes_clones_given_up(wanted->is_running)
 				: probes_open_module(probes, &maps->items[i]);
 		if (!error && probes->modules.n > n &&
 		    (away < probes->modules.items[n].low || away >= probes->modules.items[n].high))
@@ -294,9 +294,19 @@ void kymo_probes_part(struct kymo_probes *probes)
 	probes->beside = NULL;
 }
 
+/* With the process stopped: a thread that runs may have taken away from a live page, meanwhile, what is written there
+ * again. */
 struct kymo_error *kymo_probes_note_clones(struct kymo_probes *probes)
 {
-	return probes_write_state(probes, probes->threads.state);
+	size_t n;
+	const bool was_stopped = (kymo_process_threads(probes->process, &n), n > 0);
+	struct kymo_error *error = was_stopped ? NULL : probes_stop_patiently(probes->process);
+
+	if (!error)
+		error = probes_write_state(probes, probes->threads.state);
+	if (!was_stopped)
+		kymo_process_resume(probes->process);
+	return error;
 }
 
 size_t kymo_probes_n_in_the_way(const struct kymo_probes *probes)

@@ -4,6 +4,7 @@
 #include "arch/plan.h"
 #include "base/search.h"
 #include "probe/coexist/text.h"
+#include "probe/plan/allocate.h"
 #include "probe/probes.h"
 #include "probe/site/sites.h"
 
@@ -66,10 +67,13 @@ void probes_put_jumps(const struct kymo_probes *probes, uint64_t address, uint8_
 
 	for (; others && i < others->sites.n && others->sites.items[i].address < address + size; i++) {
 		const struct probe_site *site = &others->sites.items[i];
+		uint8_t patch[KYMO_PATCH_MAX];
 
-		for (size_t k = 0; k < site->plan.patch_size && site == probes_before(probes, site->address); k++)
+		if (site != probes_before(probes, site->address) || probes_patch_of(site, patch))
+			continue;
+		for (size_t k = 0; k < site->plan.patch_size; k++)
 			if (site->address + k >= address && site->address + k - address < size)
-				bytes[site->address + k - address] = site->plan.patch[k];
+				bytes[site->address + k - address] = patch[k];
 	}
 }
 

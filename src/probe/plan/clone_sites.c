@@ -255,9 +255,10 @@ static struct kymo_error *plan_file(struct planning *planning, struct probe_clon
 	return error;
 }
 
-struct kymo_error *probes_clones_given_up(void)
+struct kymo_error *probes_clones_given_up(bool is_running)
 {
-	return kymo_error_create(KYMO_ERROR_FAILED, "stopped while clones were made: the command was not executed");
+	return kymo_error_create(KYMO_ERROR_FAILED, "stopped while clones were made: %s",
+				 is_running ? "the process runs on without them" : "the command was not executed");
 }
 
 struct kymo_error *probes_plan_clones(struct planning *planning)
@@ -270,7 +271,7 @@ struct kymo_error *probes_plan_clones(struct planning *planning)
 		bool fits;
 
 		if (wanted->is_given_up && wanted->is_given_up(wanted->data))
-			return probes_clones_given_up();
+			return probes_clones_given_up(wanted->is_running);
 		error = plan_file(planning, &probes->clones.items[i], &fits);
 		if (!error && !fits)
 			error = leave_out(planning, i);

@@ -29,8 +29,8 @@ struct probe_clones {
 
 void probes_clones_deinit(struct kymo_probes *probes);
 
-/* The recording is over before it has begun. */
-struct kymo_error *probes_clones_given_up(void);
+/* The recording of a command, or of a process that runs, is over before it has begun. */
+struct kymo_error *probes_clones_given_up(bool is_running);
 
 /* Emit all of them, each module's into a region of its own, with the map behind it; their catches become sites. Those
  * have plans, and no requests. What does not fit is left out by modules. FAILED: it is given up. */

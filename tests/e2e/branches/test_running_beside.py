@@ -6,7 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-from histories import CLONES, anchors, begin, build, check_are_records, detach, finish, functions, is_clean, threads
+from histories import (CLONES, anchors, begin, build, check_are_records, detach, finish, functions, is_clean, jumps,
+                       threads)
 from kymotest import (KYMO, babeltrace, check, check_equal, check_matches, check_text_intact,
                       event_counts, eventually, kymo, record, run, sampled, sleeper, start, timeout)
 
@@ -21,6 +22,20 @@ for line in sys.stdin:
     for i in range(int(line)):
         zlib.crc32(b'abc%d' % i)
     print('done', flush=True)
+"""
+
+# Makes children, which stay, until it gets a line.
+FORKS = """
+import os, select, sys, time
+print('ready', flush=True)
+made = []
+while not select.select([0], [], [], 0.03)[0]:
+    pid = os.fork() if len(made) < 150 else 0
+    if pid:
+        made.append(pid)
+    elif len(made) < 150:
+        time.sleep(600)
+print('made', *made, flush=True)
 """
 
 
@@ -68,6 +83,42 @@ def test_each_hit_is_counted_and_is_among_the_branches(tmp):
         detach(target.pid)
         check_text_intact(target.pid)
         work(5)
+    target.end().ok()
+
+
+@timeout(120)
+def test_a_probe_that_is_a_plain_jump_has_a_clone_behind_it(tmp):
+    """Where the first instruction has room for it, as with landing pads of indirect calls (CET)."""
+    build(tmp, 'running', '-fcf-protection', to='guarded')
+    target = start('./guarded')
+    target.wait_for('ready')
+    check_matches(kymo('explain', './guarded', 'choose').ok().out, r'^  tactic +(jump|group)')
+    recorded = record('-b', 'guarded:choose', '--tail', '256', *CLONES, '-p', 'guarded:choose sample 1/500', '--pid',
+                      target.pid, '--for', '0.3').ok()
+    check('stay as they are' not in recorded.err, 'it has a clone', recorded)
+    found = [jump for thread in threads() for jump in jumps(thread, 'guarded', {'choose'})]
+    check(found, 'its jumps', recorded)
+    finish(target)
+
+
+@timeout(120)
+def test_children_that_were_made_while_clones_were_planned_have_nothing_of_a_recording_that_was_given_up(tmp):
+    target = start('/usr/bin/python3', '-c', FORKS)
+    target.wait_for('ready')
+    for delay in 0.2, 0.5, 0.9:
+        recorder = start(KYMO, 'record', '-b', 'libc', '-b', 'python3', *CLONES, '-p', 'libc:malloc', '-p', 'libc:read',
+                         '--pid', target.pid)
+        eventually(lambda: not is_clean(target.pid), 'its probes are in')
+        time.sleep(delay)
+        recorder.end(signal.SIGINT)
+        check(is_clean(target.pid), 'nothing is in', recorder.err)
+        check_text_intact(target.pid)
+    target.send('\n')
+    made = [int(pid) for pid in target.wait_for(r'^made (.*)$')[1].split()]
+    for pid in made:
+        check(is_clean(pid), 'nothing is in a child', pid, Path(f'/proc/{pid}/maps').read_text())
+        check_text_intact(pid)
+        os.kill(pid, signal.SIGKILL)
     target.end().ok()
 
 
