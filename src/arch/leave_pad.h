@@ -1,5 +1,5 @@
-/* Threads in pads. In those that trap: where a thread is to stand when it is looked at. In those with a chain: whether
- * it has looked where it goes on. Public header of the room, beside code.h. */
+/* Threads in pads. Where a thread in a pad that traps is to stand when a tracer looks at it. Whether a thread in a pad
+ * with a chain has looked where it goes on. Public header of the room, beside code.h. */
 #ifndef KYMO_ARCH_LEAVE_PAD_H
 #define KYMO_ARCH_LEAVE_PAD_H
 

@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from histories import CLONES, STEPS, anchors, build, is_clean, records, threads
+from histories import CLONES, STEPS, anchors, build, check_are_records, is_clean, records, threads
 from kymotest import (KYMO, babeltrace, check, check_equal, check_matches, check_text_intact, check_untraced,
                       events, eventually, kymo, probe_counts, record, run, start, timeout)
 
@@ -214,9 +214,7 @@ def test_all_goes_out_of_a_program_that_runs_on(tmp):
     check(computed <= {'11851'}, 'what it computes', computed)
     thread = threads()[0]
     found = anchors(thread)
-    all_of_them = records('kymo.data', thread['tid'])
-    at = all_of_them.index(found[0])
-    check_equal(all_of_them[at:at + len(found)], found, 'records in their order')
+    check_are_records(found, thread)
 
 
 @timeout(240)

@@ -1,5 +1,5 @@
-"""Probes and function clones in one recording of a process that runs: it does what it did, each hit is counted, and each
-record is among the branches of its thread."""
+"""Probes and function clones in one recording of a process that runs: it does what it did. Each hit is counted, and
+each record is among the branches of its thread."""
 import os
 import random
 import signal
