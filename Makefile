@@ -15,13 +15,13 @@ MESON_CLANG = CC=$(CLANG) CFLAGS= LDFLAGS= meson setup
 .PHONY: all demo check bench torture fuzz check-fresh install uninstall clean help plain asan clang fuzzers
 
 all: build/build.ninja
-	@ninja -C build kymo lib/libkymo-marker.so.1.0.0 lib/libkymo-engine.so.1.0.0
+	@ninja -C build kymo kymo-gdbserver lib/libkymo-marker.so.1.0.0 lib/libkymo-engine.so.1.0.0
 
 build/build.ninja:
 	@$(MESON) build
 
 help:
-	@echo 'make                          build/kymo'
+	@echo 'make                          build/kymo, and build/kymo-gdbserver'
 	@echo 'make demo                     install what is needed, build, record a real program, show the report'
 	@echo 'make check                    install what is needed, build in every way, run every test'
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'

@@ -43,7 +43,9 @@ def _missing(program):
 def tracers(bench):
     server = os.path.join(os.path.dirname(bench.kymo), "kymo-gdbserver")
     begin = ["tbreak main", "continue"]
-    own_missing, gdb_missing = bench.kymo_missing or _missing("gdb"), _missing("gdb")
+    gdb_missing = _missing("gdb")
+    server_missing = None if os.access(server, os.X_OK) else f"{server} is not built"
+    own_missing = bench.kymo_missing or gdb_missing or server_missing
     return [
         Tracer(NONE, None, True),
         Tracer(IN_PADS, ["monitor set pads 1", *begin], True, server, own_missing),

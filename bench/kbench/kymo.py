@@ -74,6 +74,17 @@ class Recorder:
                 raise BenchError(f"kymo record has put in no probe for {timeout} s")
             time.sleep(interval)
 
+    def wait_until_it_records(self, timeout=60):
+        """Wait until it says so. Beside another recording it may leave the text as it is: a pun leads to one address."""
+        while True:
+            with open(self._messages, encoding="utf-8", errors="replace") as file:
+                if "recording process" in file.read():
+                    return
+            self.check()
+            if time.monotonic() > self.begin + timeout:
+                raise BenchError(f"kymo record has not begun within {timeout} s")
+            time.sleep(0.002)
+
     def note_memory(self):
         self.max_rss = max(self.max_rss, procs.vm_hwm_bytes(self.process.pid))
 

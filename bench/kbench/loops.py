@@ -71,6 +71,9 @@ class Kymo(Tracer):
                 recorder = kymo.Recorder(self._binary, f"{temporary}/kymo{number}", self._probes, f"{RING_MIB}M",
                                          target.pid, *self._words)
                 recorders.append(stack.enter_context(recorder))
+                if number:
+                    recorder.wait_until_it_records()
+                    continue
                 _, n = recorder.wait_in_place(text)
                 if n != text.n_sites:
                     raise BenchError(f"kymo record put in {n} of {text.n_sites} probes")

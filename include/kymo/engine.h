@@ -366,7 +366,8 @@ enum kymo_attach_flag {
  *              kymo_hub_explain() says why. Engines of a connected hub are detached when the thread executes a program
  *              that this process may not trace
  *   -EBUSY     another tracer traces it; kymo_hub_explain() names it
- *   -EAGAIN    in a callback: its process has executed a program, and the hub has not reported that yet
+ *   -EAGAIN    in a callback: its process has executed a program, and the hub has not reported that yet. Elsewhere that
+ *              is waited for, for 10 s
  *   -ENOMEM
  */
 int kymo_engine_attach(struct kymo_hub *hub, pid_t tid, unsigned int flags, const struct kymo_engine_ops *ops,

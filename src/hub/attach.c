@@ -18,7 +18,7 @@
 #include "procfs/info.h"
 
 #define LEAVE_NS 2000000000ull
-#define AGAIN_NS 2000000000ull
+#define AGAIN_NS 10000000000ull /* a thread that is to be let go has to stop, for which it needs a processor */
 
 /* ---- attaching ------------------------------------------------------------------------------- */
 

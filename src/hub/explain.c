@@ -39,6 +39,11 @@ void kymo_hub_explain(pid_t tid, int err, char *text, size_t size)
 			 access("/proc/sys/kernel/yama/ptrace_scope", R_OK)
 				 ? ""
 				 : " (kernel.yama.ptrace_scope restricts tracing here)");
+	else if (err == -EAGAIN)
+		snprintf(text, size,
+			 "process %d executes another program, or a thread of it that a tracer lets go has not "
+			 "stopped yet; try again",
+			 tid);
 	else if (err == -EBADR)
 		snprintf(text, size,
 			 "the size in struct kymo_engine_ops is less than the %zu bytes of this library; set it to "

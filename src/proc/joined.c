@@ -70,10 +70,10 @@ static struct kymo_error *not_joined(const struct kymo_process *process, pid_t t
 
 struct kymo_error *kymo_not_seized(pid_t pid, int err)
 {
-	enum kymo_error_code code = err == -EBUSY   ? KYMO_ERROR_BUSY
-				    : err == -ESRCH ? KYMO_ERROR_GONE
-				    : err == -EPERM ? KYMO_ERROR_PERMISSION
-						    : KYMO_ERROR_FAILED;
+	enum kymo_error_code code = err == -EBUSY || err == -EAGAIN ? KYMO_ERROR_BUSY
+				    : err == -ESRCH                 ? KYMO_ERROR_GONE
+				    : err == -EPERM                 ? KYMO_ERROR_PERMISSION
+								    : KYMO_ERROR_FAILED;
 	char text[512];
 
 	kymo_hub_explain(err == -EBUSY ? kymo_traced_thread(pid) : pid, err, text, sizeof(text));

@@ -58,9 +58,9 @@ struct kymo_error *kymo_trace_error(pid_t pid, int err)
 {
 	char why[256];
 
-	if (err == -EPERM || err == -EBUSY) {
+	if (err == -EPERM || err == -EBUSY || err == -EAGAIN) {
 		kymo_hub_explain(pid, err, why, sizeof(why));
-		return kymo_error_create(err == -EBUSY ? KYMO_ERROR_BUSY : KYMO_ERROR_PERMISSION,
+		return kymo_error_create(err == -EPERM ? KYMO_ERROR_PERMISSION : KYMO_ERROR_BUSY,
 					 "cannot trace process %d: %s", pid, why);
 	}
 	return kymo_error_errno(err, "cannot trace process %d", pid);

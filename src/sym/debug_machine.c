@@ -326,7 +326,7 @@ static void push_entry_value(struct sym_machine *machine, const Dwarf_Op *op)
 	size_t n;
 
 	if (!machine->context->is_entry) {
-		fail_machine(machine, "is told only by what was passed when the function was entered");
+		fail_machine(machine, "is told only by what was passed at the entry: record it there");
 		return;
 	}
 	if (!machine->context->attribute || dwarf_getlocation_attr(machine->context->attribute, op, &block) ||

@@ -27,6 +27,10 @@ struct kymo_error *kymo_spec_arg_read_name(const char *text, struct kymo_spec_pi
 	kymo_cleanup_free char *copy = NULL;
 	const char *bad;
 
+	if (name.start == name.end)
+		return kymo_error_at(text, name.start,
+				     "there is no name before '='; what is to change the program begins with 'set', as "
+				     "in: set x = 1");
 	if (!kymo_spec_is_name(name, &bad))
 		return kymo_error_at(text, bad,
 				     "the name of an argument has letters, digits and '_' only, no digit first");

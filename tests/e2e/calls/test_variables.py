@@ -219,7 +219,7 @@ def test_variables_have_the_values_that_gdb_prints(tmp):
         unknown += refused
     # what gdb finds in the caller's frame, by the call sites of DWARF 5, is not there to be read at the probe
     others = [
-        row for row in unknown if not row[3].endswith('is told only by what was passed when the function was entered')
+        row for row in unknown if not row[3].endswith('is told only by what was passed at the entry: record it there')
     ]
     check(not others, 'what gdb alone knows', others)
     check(n >= 300 * len(builds), f'{n} values are compared')

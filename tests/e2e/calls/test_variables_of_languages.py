@@ -188,7 +188,7 @@ PER_PROBE = 8
 NUMBER = re.compile(r'\*$|\b(char|short|int|long|unsigned|bool|float|double|enum|Color|[iu](8|16|32|64)|T)\b')
 # What gdb finds in the caller's frame is not there to be read at the probe; and locations are computed with whole
 # numbers.
-IN_THE_CALLER = 'is told only by what was passed when the function was entered'
+IN_THE_CALLER = 'is told only by what was passed at the entry: record it there'
 EXPLAINED = IN_THE_CALLER, 'is computed with a type that kymo does not compute with'
 
 

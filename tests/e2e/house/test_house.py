@@ -51,6 +51,12 @@ def test_make_help_names_the_front_door():
         check_matches(out, rf'^make {goal}\b')
 
 
+def test_make_builds_each_program_that_make_install_installs():
+    built = run('make', '-n', '-C', SOURCE, 'all').ok().out
+    for name in re.findall(r"(?:executable|install_symlink)\('([\w-]+)'", (SOURCE / 'meson.build').read_text()):
+        check_matches(built, rf'ninja -C build .*(?<![\w/-]){name}(?![\w-])', name)
+
+
 def heads(report):
     """Of the table of probes and of the numbers that were recorded; numbers are #, with their units."""
     lines = re.findall(r'^(?:PROBE|  size ).*', report, re.M)

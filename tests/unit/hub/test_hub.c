@@ -135,6 +135,10 @@ static void a_thread_that_cannot_be_traced_is_refused_with_a_reason(void **state
 	kymo_hub_explain(gone, -ESRCH, text, sizeof(text));
 	assert_non_null(strstr(text, "there is no process"));
 	assert_int_equal(kymo_engine_attach(hub, getpid(), KYMO_ATTACH_CREATE, &ops, NULL, &engine), -EPERM);
+	kymo_hub_explain(gone, -EAGAIN, text, sizeof(text));
+	assert_non_null(strstr(text,
+			       "executes another program, or a thread of it that a tracer lets go has not stopped "
+			       "yet; try again"));
 	kymo_hub_explain(getpid(), -EPERM, text, sizeof(text));
 	assert_non_null(strstr(text, "itself"));
 	kymo_hub_destroy(hub);

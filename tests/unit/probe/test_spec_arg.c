@@ -391,9 +391,11 @@ static void names_of_arguments_are_checked(void **state)
 	refused("libc:f a.b=%di", "column 9: the name of an argument has letters, digits and '_' only, no digit first\n"
 				  "  libc:f a.b=%di\n"
 				  "          ^");
-	refused("libc:f =%di", "column 8: the name of an argument has letters, digits and '_' only, no digit first\n"
-			       "  libc:f =%di\n"
-			       "         ^");
+	refused("libc:f x = 9",
+		"column 10: there is no name before '='; what is to change the program begins with 'set', as "
+		"in: set x = 1\n"
+		"  libc:f x = 9\n"
+		"           ^");
 }
 
 static void the_ninth_argument_is_refused(void **state)
